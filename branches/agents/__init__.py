@@ -1,0 +1,1 @@
+"""The Agents branch: the crystal, the circle and the entity."""

@@ -1,0 +1,70 @@
+"""The entries of the Agents branch that routes may name. What only its own service writes is in `_internal`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from journals import Entry
+
+
+class AgentPrompt(Entry, frozen=True, kw_only=True):
+    """Something for the entity of this session to do: an intent."""
+
+    sender: str
+    text: str
+
+
+class AgentThought(Entry, frozen=True, kw_only=True):
+    """Reasoning that the crystal let us see."""
+
+    sender: str
+    text: str
+
+
+class AgentResponse(Entry, frozen=True, kw_only=True):
+    """The end of an episode, as its asker sees it.
+
+    `ending` is `terminated`, `truncated`, `failed` or `cancelled`; `ward` is the ward that truncated it.
+    """
+
+    sender: str
+    text: str
+    ending: str = "terminated"
+    ward: str | None = None
+
+
+class AgentChunk(Entry, frozen=True, kw_only=True):
+    """A piece of an utterance that is still being written, for display only."""
+
+    stream: str
+    index: int
+    text: str
+
+
+class AgentStreamCompleted(Entry, frozen=True, kw_only=True):
+    """No more chunks of this stream will come."""
+
+    stream: str
+
+
+class AgentToolCall(Entry, frozen=True, kw_only=True):
+    """The entity calls a gate that another branch serves."""
+
+    correlation_id: str
+    tool_name: str
+    arguments: dict[str, Any]
+
+
+class AgentToolResult(Entry, frozen=True, kw_only=True):
+    """What the call gave."""
+
+    correlation_id: str
+    result: Any
+
+
+class AgentToolFault(Entry, frozen=True, kw_only=True):
+    """Why the call gave nothing. `code` is one word, e.g. `timeout`, `unknown_tool`, `in_doubt`."""
+
+    correlation_id: str
+    error: str
+    code: str = "failed"

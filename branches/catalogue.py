@@ -1,0 +1,57 @@
+"""What leaves there are, said without importing them: names, options, secrets and the spells they serve."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from branches.spellcasting import Spell
+
+
+class LeafKind(StrEnum):
+    """What a leaf stands for."""
+
+    CHAT = "chat"
+    CRYSTAL = "crystal"
+    SUBSTRATE = "substrate"
+    MEDIUM = "medium"
+
+
+class LeafInfo(msgspec.Struct, frozen=True):
+    """One leaf. `factory` is `module:name`, imported when the leaf is used and not before.
+
+    `options` is the struct that the YAML of this leaf is checked against; `secrets` are the environment variables it
+    needs; `spells` are what a substrate serves; `trust` says what its gates bring into a circle, for the check of the
+    lethal trifecta: any of `private`, `untrusted`, `outward`, by spell name.
+    """
+
+    name: str
+    kind: LeafKind
+    summary: str
+    factory: str
+    options: type[msgspec.Struct] | None = None
+    secrets: tuple[str, ...] = ()
+    spells: tuple[type[Spell], ...] = ()
+    trust: dict[str, tuple[str, ...]] = {}
+
+    def load(self) -> Any:
+        """The leaf's class. Imports its module."""
+        module, _, name = self.factory.partition(":")
+        return getattr(import_module(module), name)
+
+
+class Catalogue(msgspec.Struct, frozen=True):
+    """All leaves that this installation has."""
+
+    leaves: tuple[LeafInfo, ...]
+
+    def of(self, kind: LeafKind) -> dict[str, LeafInfo]:
+        """The leaves of one kind by name."""
+        return {leaf.name: leaf for leaf in self.leaves if leaf.kind is kind}
+
+    def spells(self) -> dict[str, type[Spell]]:
+        """Every spell of every substrate by its full name (`fs.read_text`)."""
+        return {spell.name(): spell for leaf in self.leaves for spell in leaf.spells}

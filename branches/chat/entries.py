@@ -1,0 +1,49 @@
+"""The entries of the Chat branch."""
+
+from __future__ import annotations
+
+from journals import Entry
+
+
+class ChatAfferent(Entry, frozen=True, kw_only=True):
+    """A message that came in from a person."""
+
+    sender: str
+    text: str
+    message_id: str | None = None
+    """The platform's own id of the message, where it has one."""
+
+
+class ChatEfferentDraft(Entry, frozen=True, kw_only=True):
+    """A message that somebody wants to send; Chat commits it."""
+
+    text: str
+    sender: str = ""
+
+
+class ChatChunk(Entry, frozen=True, kw_only=True):
+    """A piece of a message that is still being written, for display only."""
+
+    stream: str
+    index: int
+    text: str
+
+
+class ChatStreamCompleted(Entry, frozen=True, kw_only=True):
+    """No more chunks of this stream will come."""
+
+    stream: str
+
+
+class ChatEfferent(Entry, frozen=True, kw_only=True):
+    """A message that Chat has committed: it is to be sent, once."""
+
+    text: str
+    sender: str = ""
+
+
+class ChatDelivered(Entry, frozen=True, kw_only=True):
+    """A committed message reached the platform; `receipt` is the platform's id for it, where it gives one."""
+
+    efferent: str
+    receipt: str | None = None

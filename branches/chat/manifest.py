@@ -1,0 +1,25 @@
+"""The kinds of the Chat branch."""
+
+from __future__ import annotations
+
+from branches.chat.entries import (
+    ChatAfferent,
+    ChatChunk,
+    ChatDelivered,
+    ChatEfferent,
+    ChatEfferentDraft,
+    ChatStreamCompleted,
+)
+from branches.manifest import Direction, Kind, Manifest
+
+CHAT = Manifest(
+    branch="chat",
+    kinds=(
+        Kind(ChatAfferent, Direction.PRODUCES),
+        Kind(ChatEfferentDraft, Direction.REQUIRES, draft=True),
+        Kind(ChatChunk, Direction.ACCEPTS, draft=True, short_lived=True),
+        Kind(ChatStreamCompleted, Direction.ACCEPTS, short_lived=True),
+        Kind(ChatEfferent, Direction.INTERNAL),
+        Kind(ChatDelivered, Direction.INTERNAL),
+    ),
+)

@@ -1,0 +1,41 @@
+"""The entries of the Spellcasting branch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from journals import Entry
+
+
+class SpellInvocation(Entry, frozen=True, kw_only=True):
+    """A request to cast a spell, with the grants that were valid when it was made."""
+
+    correlation_id: str
+    spell: str
+    arguments: dict[str, Any]
+    grants: tuple[str, ...] = ()
+
+
+class SpellStarted(Entry, frozen=True, kw_only=True):
+    """Written before a spell touches the world. Found without an outcome, it means: in doubt."""
+
+    correlation_id: str
+    spell: str
+
+
+class SpellResult(Entry, frozen=True, kw_only=True):
+    """What the spell gave."""
+
+    correlation_id: str
+    result: Any
+
+
+class SpellFault(Entry, frozen=True, kw_only=True):
+    """Why the spell gave nothing.
+
+    `code` is one of `unknown_spell`, `bad_arguments`, `denied`, `failed`, `timeout`, `unavailable`, `in_doubt`.
+    """
+
+    correlation_id: str
+    error: str
+    code: str = "failed"

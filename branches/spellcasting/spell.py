@@ -1,0 +1,77 @@
+"""A spell: a struct whose fields are its arguments, with a name, a description and a schema derived from it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+import msgspec
+
+
+class Spell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of all spells. The docstring is what the crystal reads, `Meta(description=…)` describes an argument.
+
+        class ReadText(Spell, frozen=True, kw_only=True):
+            \"\"\"Read a text file of the workspace.\"\"\"
+
+            full_name = "fs.read_text"
+            idempotent = True
+            path: Annotated[str, Meta(description="relative to the workspace")]
+
+    An `idempotent` spell may be cast again after a crash; any other is then in doubt.
+    """
+
+    full_name: ClassVar[str]
+    idempotent: ClassVar[bool] = False
+
+    @classmethod
+    def name(cls) -> str:
+        """`<substrate>.<verb>`, as gates name it."""
+        return cls.full_name
+
+    @classmethod
+    def substrate(cls) -> str:
+        """The leaf that casts it: what stands before the dot."""
+        return cls.full_name.partition(".")[0]
+
+    @classmethod
+    def description(cls) -> str:
+        """What the crystal is told about it."""
+        return " ".join((cls.__doc__ or "").split())
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """The JSON Schema of its arguments, without references."""
+        (schema,), components = msgspec.json.schema_components([cls], ref_template="{name}")
+        schema = components.get(schema.get("$ref", ""), schema)
+        return {key: value for key, value in schema.items() if key not in ("title", "description")}
+
+
+class Casting(msgspec.Struct, frozen=True, kw_only=True):
+    """The circumstances of one cast: `id` is the call id and serves as idempotency key; `grants` were valid then."""
+
+    id: str
+    session: str
+    grants: tuple[str, ...] = ()
+
+
+class SpellFailed(Exception):
+    """Raised by a substrate for an expected failure: it becomes a `SpellFault` that the entity reads.
+
+    `code` is `denied`, `failed`, `timeout`, `bad_arguments` or `unavailable`.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Substrate(Protocol):
+    """A leaf that casts the spells of one substrate (a filesystem, a shell)."""
+
+    async def cast(self, spell: Spell, casting: Casting) -> Any:
+        """Do it and give what JSON can hold. Raises `SpellFailed`; anything else is a bug and fails the service."""
+        ...
+
+    async def close(self) -> None:
+        """Release what it holds; ends every process it started."""
+        ...

@@ -1,0 +1,1 @@
+"""How to run it: the host and the command line."""

@@ -1,0 +1,1 @@
+"""Help for tests: ours and our users'."""

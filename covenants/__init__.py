@@ -1,0 +1,1 @@
+"""How the branches meet: the configuration, its check, and the router."""

@@ -1,0 +1,155 @@
+"""A router's place in a target journal: exactly once after any crash, of any length, with no server memory.
+
+The cursor is a message on a literal subject of the target. A router takes it over by a claim on that subject; from
+then on everything that an older router still has in flight is refused. What was routed between the last saved cursor
+and the claim is found by reading the target, since every routed record carries its source position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from journals._envelope import Envelope
+from journals._errors import ClaimLost, FenceRefused, Unacknowledged
+from journals._faults import ARMED, fault_point
+from journals._log import Fence, Log, Message
+from journals._names import to_token
+from journals._record import Draft, Lane
+
+SOURCE = "Coven-Source"
+
+
+class CursorState(msgspec.Struct, frozen=True):
+    """What a message on the cursor's subject holds.
+
+    All of the source up to `position` has arrived. `since` is where in the target the next owner must begin to look
+    for what came after: this message itself (0), or on a claim the last true cursor.
+    """
+
+    owner: str
+    incarnation: str
+    position: int
+    since: int = 0
+
+
+class Routed(msgspec.Struct, frozen=True):
+    """One effect of one source record."""
+
+    draft: Draft
+    source_position: int
+
+
+class RouteCursor:
+    """One router's claimed place in one target journal.
+
+    `position` is the source position up to which everything has arrived here; valid after `take`.
+    """
+
+    def __init__(self, log: Log, envelope: Envelope, name: str, owner: str, clock: Callable[[], float]) -> None:
+        self._log, self._envelope, self._clock = log, envelope, clock
+        self.name, self.owner = name, owner
+        self.subject = f"cursor.{to_token(name, 'route')}"
+        self.position = 0
+        self._incarnation = ""
+        self._fence = 0
+        self._saved = 0
+
+    def __repr__(self) -> str:
+        return f"<RouteCursor {self.name} -> {self._log.name} position={self.position} owner={self.owner}>"
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether records have arrived since the cursor was last written."""
+        return self._saved != self.position
+
+    async def take(self, incarnation: str, start: int = 0) -> int:
+        """Take the cursor over for a source of this incarnation; gives the source position to go on behind.
+
+        `start` is where a cursor begins that was never written. Raises what the log raises.
+        """
+        if ARMED:
+            fault_point(self._log.name, "cursor", "take", "before")
+        state, claimed = await self._claim(start)
+        position = state.position if state.incarnation == incarnation else start
+        async for group in self._log.read(None, state.since, claimed):
+            for stored in group:
+                source = stored.headers.get(SOURCE)
+                if source is not None:
+                    name, source_incarnation, number = source.rsplit(":", 2)
+                    if name == self.name and source_incarnation == incarnation:
+                        position = max(position, int(number))
+        self._incarnation, self._fence, self.position = incarnation, claimed, position
+        await self.save(position)
+        if ARMED:
+            fault_point(self._log.name, "cursor", "take", "after")
+        return position
+
+    async def append(self, routed: Routed) -> int:
+        """Write the only effect that a source record has here; gives its position.
+
+        Raises `ClaimLost` when another router has taken over; after `Unacknowledged` and `FenceRefused`, `take` again.
+        """
+        kind = routed.draft.entry.kind()
+        if ARMED:
+            fault_point(self._log.name, "route", kind, "before")
+        message = await self._pack(routed)
+        position = await self._fenced(self._log.append(message, Fence(self.subject, self._fence)))
+        self.position = routed.source_position
+        if ARMED:
+            fault_point(self._log.name, "route", kind, "after")
+        return position
+
+    async def append_all(self, effects: Sequence[Routed], upto: int) -> None:
+        """Write many effects and the cursor behind them, all or none. Raises what `append` raises."""
+        if ARMED:
+            fault_point(self._log.name, "route_all", "before")
+        messages = [await self._pack(routed) for routed in effects]
+        messages.append(self._state_message(upto))
+        self._fence = await self._fenced(self._log.append_all(messages, Fence(self.subject, self._fence)))
+        self.position = self._saved = upto
+        if ARMED:
+            fault_point(self._log.name, "route_all", "after")
+
+    async def save(self, position: int) -> None:
+        """Write the cursor. Raises what `append` raises."""
+        message = self._state_message(position)
+        self._fence = await self._fenced(self._log.append(message, Fence(self.subject, self._fence)))
+        self.position = self._saved = position
+
+    async def _claim(self, start: int) -> tuple[CursorState, int]:
+        """The state that was found, with `since` filled in, and the position of our claim on it."""
+        while True:
+            last = await self._log.last(self.subject)
+            if last is None:
+                found, fence = CursorState("", "", start), 0
+            else:
+                found, fence = msgspec.json.decode(last.body, type=CursorState), last.position
+            state = CursorState(self.owner, found.incarnation, found.position, found.since or fence)
+            try:
+                claimed = await self._log.append(self._message(state), Fence(self.subject, fence))
+            except (FenceRefused, Unacknowledged):
+                continue
+            return state, claimed
+
+    async def _fenced(self, writing: object) -> int:
+        try:
+            return await writing  # type: ignore[misc]
+        except FenceRefused:
+            last = await self._log.last(self.subject)
+            if last is not None and (newer := msgspec.json.decode(last.body, type=CursorState)).owner != self.owner:
+                raise ClaimLost(
+                    self._log.name, f"the cursor of {self.name!r} (now {newer.owner!r})", self.owner, last.position
+                ) from None
+            raise
+
+    async def _pack(self, routed: Routed) -> Message:
+        source = {SOURCE: f"{self.name}:{self._incarnation}:{routed.source_position}"}
+        return await self._envelope.pack(routed.draft, Lane.IN, self._clock(), source)
+
+    def _state_message(self, position: int) -> Message:
+        return self._message(CursorState(self.owner, self._incarnation, position))
+
+    def _message(self, state: CursorState) -> Message:
+        return Message(self.subject, {}, msgspec.json.encode(state))

@@ -1,0 +1,373 @@
+"""The journal: one branch's typed, append-only history, over whichever log stores it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from typing import NoReturn
+
+from journals._cursor import RouteCursor
+from journals._entry import Entry, EntryRegistry
+from journals._envelope import CLAIM_KIND, ID, IMPORTED, KIND, TIME, WRITER, Content, Envelope, lane_subject
+from journals._errors import AppendOnly, ClaimLost, FenceRefused, IdConflict, JournalError, Unacknowledged
+from journals._faults import ARMED, fault_point
+from journals._ids import random_id
+from journals._log import Fence, Log, Message, Stored
+from journals._merge import merge_by_position
+from journals._record import Appended, Claim, Draft, Lane, Record
+from journals._sessions import SubjectIndex, SubjectIndexes
+
+Clock = Callable[[], float]
+INLINE_LIMIT = 256 * 1024
+BODY_LIMIT = 64 * 1024 * 1024
+_OPEN_SUBJECTS = 10_000
+_REVERSE_WINDOW = 500
+
+
+class Journal:
+    """Append, claim, read, tail. The same on JetStream and in memory; open it through a store.
+
+    Appending is idempotent by id for ever: the writer knows the ids of a session from the journal itself, not from
+    a server's time window.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        registry: EntryRegistry,
+        *,
+        clock: Clock = time.time,
+        inline_limit: int = INLINE_LIMIT,
+        body_limit: int = BODY_LIMIT,
+    ) -> None:
+        self.log, self.registry, self._clock = log, registry, clock
+        self._envelope = Envelope(log, registry, inline_limit, body_limit)
+        self._indexes = SubjectIndexes(_OPEN_SUBJECTS)
+        self._writer = secrets.token_hex(4)
+
+    def __repr__(self) -> str:
+        return f"<Journal {self.name} on {self.log!r}>"
+
+    @property
+    def name(self) -> str:
+        """The branch instance whose journal this is."""
+        return self.log.name
+
+    # Writing
+
+    async def append(
+        self,
+        entry: Entry,
+        *,
+        session: str,
+        id: str | None = None,
+        lane: Lane = Lane.IN,
+        expect: Claim | None = None,
+        cause: Record[Entry] | None = None,
+        correlation_id: str | None = None,
+        origin: str | None = None,
+    ) -> Appended:
+        """Write the entry; it is durable when this returns.
+
+        The same id with the same content gives the first record and `created=False`, however much later. `cause`
+        hands on correlation and origin. With `expect` the entry goes to the session's `out` lane, and is refused
+        once somebody else has claimed the session.
+
+        Raises `IdConflict`, `ClaimLost`, `InvalidEntry`, `InvalidName`, `StoreFull`, `StoreUnavailable`.
+        """
+        draft = _draft(entry, session, id, cause, correlation_id, origin)
+        lane = Lane.OUT if expect is not None else lane
+        if ARMED:
+            fault_point(self.name, "append", entry.kind(), "before")
+        appended = await self._append(draft, lane, expect)
+        if ARMED:
+            fault_point(self.name, "append", entry.kind(), "after")
+        return appended
+
+    async def append_all(
+        self, drafts: Sequence[Draft], *, lane: Lane = Lane.IN, expect: Claim | None = None
+    ) -> list[Appended]:
+        """Write all drafts of one session or none, in order (at most 1,000). Raises what `append` raises."""
+        if not drafts:
+            return []
+        if len({draft.session for draft in drafts}) > 1:
+            raise ValueError("append_all writes to one session at a time; call it once a session")
+        lane = Lane.OUT if expect is not None else lane
+        if ARMED:
+            fault_point(self.name, "append_all", drafts[0].entry.kind(), "before")
+        appended = await self._append_all(drafts, lane, expect)
+        if ARMED:
+            fault_point(self.name, "append_all", drafts[0].entry.kind(), "after")
+        return appended
+
+    async def import_record(self, record: Record[Entry]) -> Appended:
+        """Write a record of another journal under its own id and time, marked so that no route takes it."""
+        draft = Draft(
+            entry=record.entry,
+            session=record.session,
+            id=record.id,
+            correlation_id=record.correlation_id,
+            causation_id=record.causation_id,
+            origin=record.origin,
+        )
+        return await self._append(draft, record.lane, None, time=record.time, extra={IMPORTED: "1"})
+
+    async def claim(self, session: str, owner: str) -> Claim:
+        """Take the session over: whatever an older owner still has in flight is refused from now on."""
+        index = self._indexes[lane_subject(Lane.OUT, session)]
+        id = random_id()
+        headers = {KIND: CLAIM_KIND, ID: id, TIME: f"{self._clock():.6f}", WRITER: self._writer}
+        message = Message(index.subject, headers, owner.encode())
+        if ARMED:
+            fault_point(self.name, "claim", "before")
+        async with index.lock:
+            await index.open(self.log)
+            while True:
+                try:
+                    position = await self.log.append(message, Fence(index.subject, index.head))
+                except (FenceRefused, Unacknowledged):
+                    await index.refresh(self.log)
+                    last = await self.log.last(index.subject)
+                    if last is None or last.headers.get(ID) != id:
+                        continue
+                    position = last.position
+                index.head = index.claim = position
+                break
+        if ARMED:
+            fault_point(self.name, "claim", "after")
+        return Claim(session, owner, position)
+
+    def delete(self, *_: object) -> NoReturn:
+        """Always raises `AppendOnly`: nothing is ever taken out of a journal."""
+        raise AppendOnly("loom is append-only")
+
+    # Reading
+
+    async def read(
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        kinds: Collection[str] | None = None,
+        session: str | None = None,
+        reverse: bool = False,
+    ) -> AsyncIterator[Record[Entry]]:
+        """What is recorded now, in order: positions between `after` and `before`, both exclusive."""
+        if reverse:
+            async for stored in self._read_backwards(session, after, before):
+                if record := await self._unpack(stored, kinds):
+                    yield record
+            return
+        async for group in self._read(session, after, before):
+            for stored in group:
+                if record := await self._unpack(stored, kinds):
+                    yield record
+
+    async def tail(
+        self, after: int = 0, *, kinds: Collection[str] | None = None, session: str | None = None
+    ) -> AsyncIterator[Record[Entry]]:
+        """Everything behind a position, for ever. Never skips, never repeats; a slow reader slows the reading."""
+        async for group in self.tail_groups(after, kinds=kinds, session=session):
+            for record in group:
+                yield record
+
+    async def tail_groups(
+        self, after: int = 0, *, kinds: Collection[str] | None = None, session: str | None = None
+    ) -> AsyncIterator[list[Record[Entry]]]:
+        """`tail` in groups of what is there at once, for readers that work on many together."""
+        subjects = None if session is None else {lane_subject(lane, session) for lane in Lane}
+        async for group in self.log.tail(after):
+            records: list[Record[Entry]] = []
+            for stored in group:
+                if subjects is None or stored.subject in subjects:
+                    record = await self._unpack(stored, kinds)
+                    if record is not None:
+                        records.append(record)
+            if records:
+                yield records
+
+    async def wait_for(
+        self,
+        wanted: str | Callable[[Record[Entry]], bool],
+        *,
+        after: int = 0,
+        kinds: Collection[str] | None = None,
+        session: str | None = None,
+        timeout: float | None = None,
+    ) -> Record[Entry]:
+        """The first record with this correlation id, or that the predicate accepts.
+
+        `timeout` is in seconds; raises `TimeoutError` when it passes.
+        """
+        accepts = wanted if callable(wanted) else lambda record: record.correlation_id == wanted
+        async with asyncio.timeout(timeout):
+            async for record in self.tail(after, kinds=kinds, session=session):
+                if accepts(record):
+                    return record
+        raise JournalError(f"the tail of {self.name} ended")  # a tail never ends by itself
+
+    async def last(self, *, session: str | None = None, kinds: Collection[str] | None = None) -> Record[Entry] | None:
+        """The newest record, of a session or of some kinds where given; None when there is none."""
+        async for record in self.read(session=session, kinds=kinds, reverse=True):
+            return record
+        return None
+
+    async def get(self, position: int) -> Record[Entry] | None:
+        """The record at a position, or None."""
+        stored = await self.log.get(position)
+        return None if stored is None else await self._envelope.unpack(stored)
+
+    async def end(self) -> int:
+        """The position of the newest message of any sort; 0 when the journal is empty."""
+        return await self.log.end()
+
+    def cursor(self, name: str, owner: str) -> RouteCursor:
+        """The place in this journal where a router remembers how far it has come."""
+        return RouteCursor(self.log, self._envelope, name, owner, self._clock)
+
+    # How it is done
+
+    async def _append(
+        self,
+        draft: Draft,
+        lane: Lane,
+        expect: Claim | None,
+        time: float | None = None,
+        extra: dict[str, str] | None = None,
+    ) -> Appended:
+        now = self._clock() if time is None else time
+        mark = {WRITER: self._writer, **(extra or {})} if expect is None else extra
+        message = await self._envelope.pack(draft, lane, now, mark)
+        index = self._indexes[message.subject]
+        async with index.lock:
+            await index.open(self.log)
+            uncertain = False
+            while True:
+                known = index.ids.get(draft.id)
+                if known is not None:
+                    return await self._known(draft, message, known, created=uncertain)
+                self._check_claim(index, expect)
+                try:
+                    position = await self.log.append(message, Fence(index.subject, index.head))
+                except (FenceRefused, Unacknowledged):
+                    uncertain = True
+                    await index.refresh(self.log)
+                    continue
+                index.head = index.ids[draft.id] = position
+                return Appended(self._record(draft, lane, position, now, extra), True)
+
+    async def _append_all(self, drafts: Sequence[Draft], lane: Lane, expect: Claim | None) -> list[Appended]:
+        now = self._clock()
+        mark = {WRITER: self._writer} if expect is None else None
+        messages = [await self._envelope.pack(draft, lane, now, mark) for draft in drafts]
+        index = self._indexes[messages[0].subject]
+        async with index.lock:
+            await index.open(self.log)
+            uncertain = False
+            while True:
+                known = [index.ids.get(draft.id) for draft in drafts]
+                if None not in known:
+                    pairs = zip(drafts, messages, known, strict=True)
+                    return [await self._known(d, m, k or 0, created=uncertain) for d, m, k in pairs]
+                for draft, position in zip(drafts, known, strict=True):
+                    if position is not None:
+                        raise IdConflict(self.name, draft.session, draft.id, position)
+                self._check_claim(index, expect)
+                try:
+                    last = await self.log.append_all(messages, Fence(index.subject, index.head))
+                except (FenceRefused, Unacknowledged):
+                    uncertain = True
+                    await index.refresh(self.log)
+                    continue
+                index.head = last
+                first = last - len(drafts) + 1
+                appended: list[Appended] = []
+                for position, draft in enumerate(drafts, first):
+                    index.ids[draft.id] = position
+                    appended.append(Appended(self._record(draft, lane, position, now, None), True))
+                return appended
+
+    async def _known(self, draft: Draft, message: Message, position: int, *, created: bool) -> Appended:
+        """The record that has this id already. After an unanswered write it may be our own: the writer mark tells."""
+        stored = await self.log.get(position)
+        record = None if stored is None else await self._envelope.unpack(stored)
+        if stored is None or record is None:
+            raise JournalError(f"position {position} of journal {self.name!r} has vanished")
+        if Content.of(stored.headers, stored.body) != Content.of(message.headers, message.body):
+            raise IdConflict(self.name, draft.session, draft.id, position)
+        ours = stored.headers.get(WRITER) == message.headers.get(WRITER)
+        return Appended(record, created and ours)
+
+    def _check_claim(self, index: SubjectIndex, expect: Claim | None) -> None:
+        if expect is not None and index.claim != expect.position:
+            raise ClaimLost(self.name, f"session {expect.session!r}", expect.owner, index.claim)
+
+    def _record(
+        self, draft: Draft, lane: Lane, position: int, time: float, extra: dict[str, str] | None
+    ) -> Record[Entry]:
+        return Record(
+            journal=self.name,
+            position=position,
+            id=draft.id,
+            kind=draft.entry.kind(),
+            session=draft.session,
+            entry=draft.entry,
+            time=time,
+            version=draft.entry.schema_version,
+            lane=lane,
+            correlation_id=draft.correlation_id,
+            causation_id=draft.causation_id,
+            origin=draft.origin,
+            route=draft.route,
+            imported=bool(extra and IMPORTED in extra),
+        )
+
+    async def _unpack(self, stored: Stored, kinds: Collection[str] | None) -> Record[Entry] | None:
+        if kinds is not None and stored.headers.get(KIND) not in kinds:
+            return None
+        return await self._envelope.unpack(stored)
+
+    async def _read(
+        self, session: str | None, after: int, before: int | None
+    ) -> AsyncIterator[Sequence[Stored]]:
+        if session is None:
+            async for group in self.log.read(None, after, before):
+                yield group
+            return
+        subjects = [lane_subject(lane, session) for lane in Lane]
+        async for group in merge_by_position([self.log.read(subject, after, before) for subject in subjects]):
+            yield group
+
+    async def _read_backwards(self, session: str | None, after: int, before: int | None) -> AsyncIterator[Stored]:
+        if session is not None:
+            everything = [stored async for group in self._read(session, after, before) for stored in group]
+            for stored in reversed(everything):
+                yield stored
+            return
+        top = before if before is not None else await self.log.end() + 1
+        while top > after + 1:
+            bottom = max(after, top - 1 - _REVERSE_WINDOW)
+            window = [stored async for group in self.log.read(None, bottom, top) for stored in group]
+            for stored in reversed(window):
+                yield stored
+            top = bottom + 1
+
+
+def _draft(
+    entry: Entry,
+    session: str,
+    id: str | None,
+    cause: Record[Entry] | None,
+    correlation_id: str | None,
+    origin: str | None,
+) -> Draft:
+    return Draft(
+        entry=entry,
+        session=session,
+        id=random_id() if id is None else id,
+        correlation_id=correlation_id if correlation_id is not None or cause is None else cause.correlation_id,
+        causation_id=None if cause is None else cause.id,
+        origin=origin if origin is not None or cause is None else cause.origin,
+    )

@@ -1,0 +1,85 @@
+"""The one small interface between a journal and its storage. JetStream and the memory store implement it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple, Protocol
+
+
+class Message(NamedTuple):
+    """What is stored: a subject below the journal's own (`in.<session>`), headers and a body."""
+
+    subject: str
+    headers: dict[str, str]
+    body: bytes
+
+
+class Stored(NamedTuple):
+    """A message as it stands in the log. `time` is the server's, in seconds since the epoch."""
+
+    position: int
+    subject: str
+    headers: dict[str, str]
+    body: bytes
+    time: float
+
+
+class Fence(NamedTuple):
+    """A condition on a write: the last message on this literal subject stands at this position (0: there is none)."""
+
+    subject: str
+    position: int
+
+
+class Log(Protocol):
+    """An append-only log of messages with strictly increasing positions.
+
+    Writes raise `FenceRefused` when their fence does not hold, `Unacknowledged` when nobody knows whether they are
+    stored, `StoreFull` when a limit is reached.
+    """
+
+    @property
+    def name(self) -> str:
+        """The journal's name."""
+        ...
+
+    @property
+    def incarnation(self) -> str:
+        """An id drawn when the log was created; another one means that positions start anew."""
+        ...
+
+    async def append(self, message: Message, fence: Fence | None = None) -> int:
+        """Store the message durably; gives its position."""
+        ...
+
+    async def append_all(self, messages: Sequence[Message], fence: Fence | None = None) -> int:
+        """Store all or none, in order, at consecutive positions; gives the position of the last one."""
+        ...
+
+    async def get(self, position: int) -> Stored | None:
+        """The message at a position, or None."""
+        ...
+
+    async def last(self, subject: str) -> Stored | None:
+        """The newest message on a literal subject, or None."""
+        ...
+
+    async def end(self) -> int:
+        """The position of the newest message; 0 when there is none."""
+        ...
+
+    def read(self, subject: str | None, after: int, before: int | None) -> AsyncIterator[Sequence[Stored]]:
+        """What is stored now between two positions, both exclusive, in order, in groups."""
+        ...
+
+    def tail(self, after: int) -> AsyncIterator[Sequence[Stored]]:
+        """Everything behind a position, for ever: never skips, never repeats, waits for a slow reader."""
+        ...
+
+    async def put_blob(self, digest: str, body: bytes) -> None:
+        """Store a large body under its digest; storing it again does nothing."""
+        ...
+
+    async def get_blob(self, digest: str) -> bytes:
+        """The body of a digest. Raises `StoreUnavailable` if it is missing."""
+        ...

@@ -1,0 +1,124 @@
+"""The memory store: the same contract without a server, for tests, for `cast()` in a library, and for replay."""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from journals._entry import EntryRegistry
+from journals._errors import FenceRefused, StoreUnavailable
+from journals._ids import random_id
+from journals._journal import Journal
+from journals._log import Fence, Message, Stored
+from journals._names import check_plain_name
+
+_GROUP = 500
+
+
+class MemoryLog:
+    """A log in a list. Encoded like the real one, so that what works here works there."""
+
+    def __init__(self, name: str, clock: Callable[[], float]) -> None:
+        self.name, self._clock = check_plain_name("journal", name), clock
+        self.incarnation = random_id()[:8]
+        self._messages: list[Stored] = []
+        self._positions: dict[str, list[int]] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._grown = asyncio.Event()
+
+    def __repr__(self) -> str:
+        return f"<MemoryLog {self.name} {len(self._messages)} messages>"
+
+    async def append(self, message: Message, fence: Fence | None = None) -> int:
+        """See `Log.append`."""
+        return await self.append_all([message], fence)
+
+    async def append_all(self, messages: Sequence[Message], fence: Fence | None = None) -> int:
+        """See `Log.append_all`."""
+        if fence is not None and self._head(fence.subject) != fence.position:
+            raise FenceRefused(f"{fence.subject} stands at {self._head(fence.subject)}, not at {fence.position}")
+        for message in messages:
+            position = len(self._messages) + 1
+            self._messages.append(Stored(position, message.subject, message.headers, message.body, self._clock()))
+            self._positions.setdefault(message.subject, []).append(position)
+        grown, self._grown = self._grown, asyncio.Event()
+        grown.set()
+        await asyncio.sleep(0)
+        return len(self._messages)
+
+    async def get(self, position: int) -> Stored | None:
+        """See `Log.get`."""
+        return self._messages[position - 1] if 0 < position <= len(self._messages) else None
+
+    async def last(self, subject: str) -> Stored | None:
+        """See `Log.last`."""
+        return await self.get(self._head(subject))
+
+    async def end(self) -> int:
+        """See `Log.end`."""
+        return len(self._messages)
+
+    async def read(self, subject: str | None, after: int, before: int | None) -> AsyncIterator[Sequence[Stored]]:
+        """See `Log.read`."""
+        stop = len(self._messages) if before is None else min(before - 1, len(self._messages))
+        if subject is None:
+            for start in range(max(after, 0), stop, _GROUP):
+                yield self._messages[start : min(start + _GROUP, stop)]
+            return
+        positions = self._positions.get(subject, [])
+        chosen = positions[bisect.bisect_right(positions, after) : bisect.bisect_right(positions, stop)]
+        if chosen:
+            yield [self._messages[position - 1] for position in chosen]
+
+    async def tail(self, after: int) -> AsyncIterator[Sequence[Stored]]:
+        """See `Log.tail`."""
+        while True:
+            grown = self._grown
+            group = self._messages[after : after + _GROUP]
+            if group:
+                after = group[-1].position
+                yield group
+            else:
+                await grown.wait()
+
+    async def put_blob(self, digest: str, body: bytes) -> None:
+        """See `Log.put_blob`."""
+        self._blobs[digest] = body
+
+    async def get_blob(self, digest: str) -> bytes:
+        """See `Log.get_blob`."""
+        try:
+            return self._blobs[digest]
+        except KeyError:
+            raise StoreUnavailable(f"the large body {digest} is not in the store") from None
+
+    def _head(self, subject: str) -> int:
+        positions = self._positions.get(subject)
+        return positions[-1] if positions else 0
+
+
+class MemoryStore:
+    """Journals in this process's memory, gone with it."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._logs: dict[str, MemoryLog] = {}
+
+    def __repr__(self) -> str:
+        return f"<MemoryStore {', '.join(self._logs) or 'empty'}>"
+
+    async def open(self, name: str, registry: EntryRegistry, *, short_lived: bool = False) -> Journal:
+        """The journal of this name, made if it is new. Each call is a writer of its own, as another process is."""
+        log = self._logs.get(name) or self._logs.setdefault(name, MemoryLog(name, self._clock))
+        return Journal(log, registry, clock=self._clock)
+
+    async def close(self) -> None:
+        """Nothing to release; the journals stay readable."""
+
+    async def __aenter__(self) -> MemoryStore:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,71 @@
+"""What a writer knows of one literal subject: its newest position, its ids, and who claims it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+
+from journals._envelope import CLAIM_KIND, ID, KIND
+from journals._log import Log, Stored
+
+
+class SubjectIndex:
+    """The head, the ids and the newest claim of one subject, kept in step by reading only what is new."""
+
+    __slots__ = ("subject", "head", "ids", "claim", "lock", "_read")
+
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
+        self.head = 0
+        self.claim = 0
+        self.ids: dict[str, int] = {}
+        self.lock = asyncio.Lock()
+        self._read = False
+
+    def __repr__(self) -> str:
+        return f"<SubjectIndex {self.subject} head={self.head} ids={len(self.ids)} claim={self.claim}>"
+
+    async def open(self, log: Log) -> None:
+        """Read the subject once, at the first touch."""
+        if not self._read:
+            await self.refresh(log)
+            self._read = True
+
+    async def refresh(self, log: Log) -> None:
+        """Read what was written since."""
+        async for group in log.read(self.subject, self.head, None):
+            for stored in group:
+                self.note(stored)
+
+    def note(self, stored: Stored) -> None:
+        """Take in one message of this subject."""
+        self.head = stored.position
+        if stored.headers.get(KIND) == CLAIM_KIND:
+            self.claim = stored.position
+        elif (id := stored.headers.get(ID)) is not None:
+            self.ids.setdefault(id, stored.position)
+
+
+class SubjectIndexes:
+    """The indexes of the subjects touched last; older ones are forgotten and read again when needed."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._indexes: OrderedDict[str, SubjectIndex] = OrderedDict()
+
+    def __getitem__(self, subject: str) -> SubjectIndex:
+        index = self._indexes.get(subject)
+        if index is None:
+            index = self._indexes[subject] = SubjectIndex(subject)
+            self._forget_oldest()
+        else:
+            self._indexes.move_to_end(subject)
+        return index
+
+    def _forget_oldest(self) -> None:
+        while len(self._indexes) > self._limit:
+            oldest = next(iter(self._indexes))
+            if self._indexes[oldest].lock.locked():
+                self._indexes.move_to_end(oldest)
+                return
+            del self._indexes[oldest]

@@ -1,0 +1,1 @@
+"""Substrates: what spells touch."""

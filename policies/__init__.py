@@ -1,0 +1,1 @@
+"""What decides, and how it survives a crash: the durable-execution engine."""
