@@ -1,0 +1,6 @@
+"""Journals on NATS JetStream, over `nats-py`."""
+
+from journals._jetstream._settings import StreamSettings, check_settings, journal_settings
+from journals._jetstream._store import JetStreamStore
+
+__all__ = ["JetStreamStore", "StreamSettings", "check_settings", "journal_settings"]

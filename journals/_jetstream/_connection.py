@@ -1,0 +1,157 @@
+"""The connection to a NATS server: made with clear errors, kept through outages, closed without waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from journals._errors import StoreMismatch, StoreRefused, StoreUnavailable
+
+MINIMUM_SERVER = (2, 14)
+_CONNECT_TIMEOUT = 5.0
+_RECONNECT_WAIT = 0.1
+_log = structlog.get_logger("coven.journals")
+
+
+class Connection:
+    """One client of a server. Reconnects by itself; `lost` callbacks hear of every loss.
+
+    While the server is away nothing is buffered: writes fail at once as unacknowledged, requests wait for its return
+    for at most `patience` seconds.
+    """
+
+    def __init__(self, url: str, patience: float) -> None:
+        self.url, self.patience = url, patience
+        self.client = Client()
+        self.on_lost: list[Callable[[], None]] = []
+        self.on_back: list[Callable[[], None]] = []
+        self._connected = asyncio.Event()
+        self._last_error: Exception | None = None
+
+    def __repr__(self) -> str:
+        return f"<Connection {self.url} {'connected' if self.client.is_connected else 'not connected'}>"
+
+    @classmethod
+    async def open(cls, url: str, *, token: str | None, credentials: str | None, patience: float) -> Connection:
+        """Connect and check the server. Raises `StoreUnavailable`, `StoreRefused`, `StoreMismatch`."""
+        connection = cls(url, patience)
+        try:
+            async with asyncio.timeout(_CONNECT_TIMEOUT):
+                await connection._connect(token, credentials)
+        except (TimeoutError, OSError, nats.errors.Error) as error:
+            await connection.close()
+            raise connection._explained(error) from None
+        try:
+            connection._check_server()
+        except StoreMismatch:
+            await connection.close()
+            raise
+        return connection
+
+    async def _connect(self, token: str | None, credentials: str | None) -> None:
+        options: dict[str, Any] = {"token": token} if token else {}
+        if credentials:
+            options["user_credentials"] = credentials
+        await self.client.connect(
+            self.url,
+            name="coven",
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=_RECONNECT_WAIT,
+            connect_timeout=2,
+            ping_interval=20,
+            max_outstanding_pings=3,
+            pending_size=0,
+            skip_subject_validation=True,
+            error_cb=self._error,
+            disconnected_cb=self._disconnected,
+            reconnected_cb=self._reconnected,
+            **options,
+        )
+        self._connected.set()
+
+    def _explained(self, error: Exception) -> StoreUnavailable | StoreRefused:
+        cause = self._last_error or error
+        text = str(cause).lower()
+        if "authorization" in text or "authentication" in text:
+            return StoreRefused(
+                f"the NATS server at {self.url} refuses these credentials ({cause}); "
+                "set `nats:` in coven.yaml to the right token or credentials file"
+            )
+        reason = str(cause) or type(cause).__name__
+        return StoreUnavailable(
+            f"no NATS server answers at {self.url} ({reason}); start it, or set `nats: embedded` in coven.yaml"
+        )
+
+    def _check_server(self) -> None:
+        version = self.client.connected_server_version
+        if (version.major, version.minor) < MINIMUM_SERVER:
+            raise StoreMismatch(
+                f"the NATS server at {self.url} has version {version.major}.{version.minor}.{version.patch}; Coven needs "
+                f"{MINIMUM_SERVER[0]}.{MINIMUM_SERVER[1]} or newer, since older ones silently ignore fences and atomic "
+                "batches: upgrade the server"
+            )
+
+    async def ready(self) -> None:
+        """Wait until connected. Raises `StoreUnavailable` when that takes longer than the patience."""
+        if self._connected.is_set():
+            return
+        try:
+            async with asyncio.timeout(self.patience):
+                await self._connected.wait()
+        except TimeoutError:
+            raise StoreUnavailable(
+                f"the NATS server at {self.url} has been away for {self.patience:.0f} s; what was acknowledged is safe, "
+                "what was not will be looked up before it is sent again: bring the server back"
+            ) from None
+
+    async def request(self, subject: str, body: bytes = b"", *, timeout: float = 5.0) -> Msg:
+        """Ask something that may be asked twice; asked again after an outage. Raises `StoreUnavailable`."""
+        deadline = asyncio.get_running_loop().time() + self.patience
+        while True:
+            await self.ready()
+            try:
+                return await self.client.request(subject, body, timeout=timeout)
+            except (nats.errors.Error, OSError, TimeoutError) as error:
+                if asyncio.get_running_loop().time() > deadline or self.client.is_closed:
+                    raise StoreUnavailable(
+                        f"the NATS server at {self.url} does not answer {subject} ({type(error).__name__}); is JetStream "
+                        "enabled there, and may this account use it? `coven doctor` says more"
+                    ) from None
+                await asyncio.sleep(_RECONNECT_WAIT)
+
+    async def api(self, operation: str, request: Any = None) -> dict[str, Any]:
+        """One call of the JetStream API; the reply is given as it comes, an `error` included."""
+        body = b"" if request is None else msgspec.json.encode(request)
+        reply = await self.request(f"$JS.API.{operation}", body)
+        return msgspec.json.decode(reply.data)
+
+    async def close(self) -> None:
+        """Close at once; nothing is buffered, so there is nothing to wait for."""
+        if not self.client.is_closed:
+            await self.client.close()
+
+    async def _error(self, error: Exception) -> None:
+        self._last_error = error
+        _log.debug("nats client error", url=self.url, error=str(error) or type(error).__name__)
+
+    async def _disconnected(self) -> None:
+        self._connected.clear()
+        if not self.client.is_closed:
+            _log.warning("the NATS server is away; waiting for it", url=self.url)
+        for callback in self.on_lost:
+            callback()
+
+    async def _reconnected(self) -> None:
+        _log.warning("the NATS server is back", url=self.url)
+        self._connected.set()
+        for callback in self.on_back:
+            callback()
+
+

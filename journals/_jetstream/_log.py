@@ -1,0 +1,124 @@
+"""A journal's log on a JetStream stream."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import nats.errors
+import nats.js.errors
+
+from journals._errors import InvalidEntry, StoreUnavailable
+from journals._ids import random_id
+from journals._jetstream._connection import Connection
+from journals._jetstream._direct import by_position, last_by_subject, read_subject
+from journals._jetstream._publisher import Publisher
+from journals._jetstream._reading import Reading, read_all
+from journals._log import Fence, Message, Stored
+
+MAX_BATCH = 1000
+_FENCE, _FENCE_SUBJECT = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
+_BATCH_ID, _BATCH_SEQUENCE, _BATCH_COMMIT = "Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Batch-Commit"
+
+
+class JetStreamLog:
+    """One stream. See `Log` for what each method promises."""
+
+    def __init__(
+        self, connection: Connection, publisher: Publisher, coven: str, name: str, stream: str, incarnation: str
+    ) -> None:
+        self.name, self.incarnation = name, incarnation
+        self._connection, self._publisher = connection, publisher
+        self._stream, self._prefix = stream, f"{coven}.{name}."
+        self._blob_bucket = f"{coven}-blobs"
+        self._blobs: Any = None
+
+    def __repr__(self) -> str:
+        return f"<JetStreamLog {self._stream} at {self._connection.url}>"
+
+    async def append(self, message: Message, fence: Fence | None = None) -> int:
+        """See `Log.append`."""
+        headers = message.headers
+        if fence is not None:
+            headers = {**headers, _FENCE: str(fence.position)}
+            if fence.subject != message.subject:
+                headers[_FENCE_SUBJECT] = self._prefix + fence.subject
+        return await (await self._publisher.publish(self._prefix + message.subject, headers, message.body))
+
+    async def append_all(self, messages: Sequence[Message], fence: Fence | None = None) -> int:
+        """See `Log.append_all`. An atomic batch; at most 1,000 messages."""
+        if len(messages) > MAX_BATCH:
+            raise InvalidEntry(f"{len(messages)} entries at once; a batch holds at most {MAX_BATCH}: write several")
+        if len(messages) == 1:
+            return await self.append(messages[0], fence)
+        prefix, batch, last = self._prefix, random_id()[:10], len(messages)
+        for number, message in enumerate(messages, 1):
+            headers = {_BATCH_ID: batch, _BATCH_SEQUENCE: str(number), **message.headers}
+            if number == 1 and fence is not None:
+                headers[_FENCE] = str(fence.position)
+                if fence.subject != message.subject:
+                    headers[_FENCE_SUBJECT] = prefix + fence.subject
+            if number < last:
+                await self._publisher.send(prefix + message.subject, headers, message.body)
+            else:
+                headers[_BATCH_COMMIT] = "1"
+                return await (await self._publisher.publish(prefix + message.subject, headers, message.body))
+        raise InvalidEntry("an empty batch")
+
+    async def get(self, position: int) -> Stored | None:
+        """See `Log.get`."""
+        return await by_position(self._connection, self._stream, self._prefix, position)
+
+    async def last(self, subject: str) -> Stored | None:
+        """See `Log.last`."""
+        return await last_by_subject(self._connection, self._stream, self._prefix, subject)
+
+    async def end(self) -> int:
+        """See `Log.end`."""
+        info = await self._connection.api(f"STREAM.INFO.{self._stream}")
+        if "error" in info:
+            raise StoreUnavailable(f"stream {self._stream!r} is gone: {info['error'].get('description')}")
+        return info["state"]["last_seq"]
+
+    async def read(self, subject: str | None, after: int, before: int | None) -> AsyncIterator[Sequence[Stored]]:
+        """See `Log.read`."""
+        if subject is not None:
+            groups = read_subject(self._connection, self._stream, self._prefix, subject, after, before)
+        else:
+            end = await self.end()
+            upto = end if before is None else min(end, before - 1)
+            groups = read_all(self._connection, self._stream, self._prefix, after, upto)
+        async for group in groups:
+            yield group
+
+    async def tail(self, after: int) -> AsyncIterator[Sequence[Stored]]:
+        """See `Log.tail`."""
+        async with Reading(self._connection, self._stream, self._prefix, after) as reading:
+            while True:
+                yield await reading.next_group()
+
+    async def put_blob(self, digest: str, body: bytes) -> None:
+        """See `Log.put_blob`."""
+        store = await self._object_store()
+        try:
+            await store.get_info(digest)
+        except nats.js.errors.NotFoundError:
+            await store.put(digest, body)
+
+    async def get_blob(self, digest: str) -> bytes:
+        """See `Log.get_blob`."""
+        try:
+            return (await (await self._object_store()).get(digest)).data
+        except (nats.errors.Error, TimeoutError) as error:
+            raise StoreUnavailable(f"the large body {digest} is not in the store ({error})") from None
+
+    async def _object_store(self) -> Any:
+        if self._blobs is None:
+            jetstream = self._connection.client.jetstream()
+            try:
+                self._blobs = await jetstream.object_store(self._blob_bucket)
+            except nats.js.errors.NotFoundError:
+                self._blobs = await jetstream.create_object_store(self._blob_bucket)
+        return self._blobs
+
+

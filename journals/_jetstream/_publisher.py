@@ -1,0 +1,151 @@
+"""Publishing with an acknowledgement window of our own.
+
+`nats-py`'s asynchronous publish loses futures on server errors and stalls after a restart. Here every publish has a
+future that always ends: acknowledged, refused, or unacknowledged once the server is lost or silent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+import msgspec
+import nats.errors
+from nats.aio.msg import Msg
+
+from journals._errors import FenceRefused, JournalError, StoreFull, StoreMismatch, StoreUnavailable, Unacknowledged
+from journals._jetstream._connection import Connection
+
+WINDOW = 2048
+ACK_TIMEOUT = 10.0
+_FENCE_CODES = {10071, 10164}
+_FULL_CODES = {10047, 10077, 10023, 10122, 10054}
+_MISMATCH_CODES = {10174, 10175, 10176, 10177, 10178, 10179}
+
+
+class _ApiError(msgspec.Struct):
+    code: int
+    description: str = ""
+    err_code: int = 0
+
+
+class _Ack(msgspec.Struct):
+    seq: int = 0
+    error: _ApiError | None = None
+
+
+_decode = msgspec.json.Decoder(_Ack).decode
+
+
+class Publisher:
+    """Sends messages and gives a future for each acknowledgement, at most 2,048 waiting at once."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._client = connection.client
+        self._waiting: dict[str, tuple[asyncio.Future[int], float]] = {}
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._number = 0
+        self._prefix = f"{self._client.new_inbox()}."
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+
+    def __repr__(self) -> str:
+        return f"<Publisher {len(self._waiting)} waiting, {len(self._queue)} queued>"
+
+    async def open(self) -> None:
+        """Begin to listen for acknowledgements."""
+        await self._client.subscribe(
+            f"{self._prefix}*", cb=self._acknowledged, pending_msgs_limit=0, pending_bytes_limit=0
+        )
+        self._connection.on_lost.append(self._lost)
+
+    async def publish(self, subject: str, headers: dict[str, str], body: bytes) -> asyncio.Future[int]:
+        """Send one message; the future gives its position. Waits while the window is full.
+
+        The future raises `FenceRefused`, `Unacknowledged`, `StoreFull`, `StoreUnavailable` or `StoreMismatch`.
+        """
+        while len(self._waiting) >= WINDOW:
+            turn = self._loop.create_future()
+            self._queue.append(turn)
+            await turn
+        self._number += 1
+        token = str(self._number)
+        future: asyncio.Future[int] = self._loop.create_future()
+        self._waiting[token] = (future, self._loop.time() + ACK_TIMEOUT)
+        if self._sweeper is None:
+            self._sweeper = self._loop.call_later(ACK_TIMEOUT, self._sweep)
+        await self.send(subject, headers, body, self._prefix + token, future)
+        return future
+
+    async def send(
+        self, subject: str, headers: dict[str, str], body: bytes, reply: str = "", future: asyncio.Future[int] | None = None
+    ) -> None:
+        """Send without waiting for anything; a failure to send ends the future as unacknowledged."""
+        try:
+            await self._client.publish(subject, body, reply=reply, headers=headers)
+        except (nats.errors.Error, OSError) as error:
+            if future is not None and not future.done():
+                future.set_exception(Unacknowledged(f"not sent: {error or type(error).__name__}"))
+                self._done(reply.removeprefix(self._prefix))
+
+    def close(self) -> None:
+        """End every waiting future as unacknowledged."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        self._lost()
+
+    async def _acknowledged(self, message: Msg) -> None:
+        token = message.subject[len(self._prefix) :]
+        waiting = self._waiting.get(token)
+        if waiting is None:
+            return
+        self._done(token)
+        future = waiting[0]
+        if future.done():
+            return
+        if not message.data:  # status 503: no responders, so nobody stored it
+            future.set_exception(Unacknowledged("the server has no JetStream for this subject right now"))
+            return
+        ack = _decode(message.data)
+        if ack.error is None:
+            future.set_result(ack.seq)
+        else:
+            future.set_exception(_error_of(ack.error))
+
+    def _done(self, token: str) -> None:
+        self._waiting.pop(token, None)
+        if self._queue and len(self._waiting) < WINDOW:
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+
+    def _lost(self) -> None:
+        for token, (future, _) in list(self._waiting.items()):
+            self._done(token)
+            if not future.done():
+                future.set_exception(Unacknowledged("the connection was lost before the acknowledgement came"))
+
+    def _sweep(self) -> None:
+        self._sweeper = None
+        now = self._loop.time()
+        for token, (future, deadline) in list(self._waiting.items()):
+            if deadline > now:
+                self._sweeper = self._loop.call_later(deadline - now, self._sweep)
+                return
+            self._done(token)
+            if not future.done():
+                future.set_exception(Unacknowledged(f"no acknowledgement within {ACK_TIMEOUT:.0f} s"))
+
+
+def _error_of(error: _ApiError) -> JournalError:
+    if error.err_code in _FENCE_CODES:
+        return FenceRefused(error.description)
+    if error.err_code in _FULL_CODES or "maximum" in error.description or "insufficient" in error.description:
+        return StoreFull(
+            f"the store refuses to take more ({error.description}); what was acknowledged is safe: raise the limit "
+            "(max_bytes, disk) and start again, it goes on where it stopped"
+        )
+    if error.err_code in _MISMATCH_CODES:
+        return StoreMismatch(f"the server refuses an atomic batch ({error.description}); Coven needs NATS 2.14 or newer")
+    return StoreUnavailable(f"the server refuses to store this ({error.description}, code {error.err_code})")

@@ -1,0 +1,209 @@
+"""Reading a stream in order through a pull consumer of our own: no gaps, no repeats, at the reader's pace.
+
+Each reading has its own inbox and asks for more only when little is under way. Positions are checked; after a gap,
+a lost connection, a vanished consumer or silence, a new consumer goes on behind the last position that was given out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Any
+
+import msgspec
+import nats.errors
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from journals._errors import StoreUnavailable
+from journals._ids import random_id
+from journals._jetstream._connection import Connection
+from journals._log import Stored
+
+_BATCH = 500
+_LOW_WATER = 250
+_MAX_BYTES = 16 * 1024 * 1024
+_SECOND = 1_000_000_000
+_EXPIRES_S = 60
+_HEARTBEAT_S = 5
+_INACTIVE_S = 30
+_NOT_FOUND = 10059
+
+
+class Reading:
+    """An endless ordered reading of a stream, as an async context manager."""
+
+    def __init__(self, connection: Connection, stream: str, prefix: str, after: int) -> None:
+        self._connection, self._stream, self._prefix = connection, stream, prefix
+        self.position = after
+        self.pending = 0
+        self._buffer: list[Msg] = []
+        self._arrived = asyncio.Event()
+        self._under_way = 0
+        self._consumer = ""
+        self._next_in_consumer = 1
+        self._broken = True
+        self._inbox = ""
+        self._subscription: Subscription | None = None
+
+    def __repr__(self) -> str:
+        return f"<Reading {self._stream} after {self.position}{' broken' if self._broken else ''}>"
+
+    async def __aenter__(self) -> Reading:
+        self._connection.on_lost.append(self._lost)
+        await self._begin()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.on_lost.remove(self._lost)
+        await self._end()
+
+    async def next_group(self) -> list[Stored]:
+        """What has arrived, at least one message, in order."""
+        while True:
+            if self._broken:
+                await self._end()
+                await self._begin()
+            if self._buffer:
+                group = self._take()
+                if group:
+                    await self._ask_for_more()
+                    return group
+                continue
+            self._arrived.clear()
+            try:
+                async with asyncio.timeout(2 * _HEARTBEAT_S):
+                    await self._arrived.wait()
+            except TimeoutError:
+                self._broken = True
+
+    def _take(self) -> list[Stored]:
+        messages, self._buffer = self._buffer, []
+        group: list[Stored] = []
+        cut = len(self._prefix)
+        for message in messages:
+            headers = message.headers
+            if headers is not None and "Status" in headers:
+                self._status(headers)
+                continue
+            fields = message.reply.split(".")
+            shift = 0 if len(fields) == 9 else 2
+            position, number = int(fields[5 + shift]), int(fields[6 + shift])
+            if number != self._next_in_consumer:
+                self._broken = True
+                return group
+            self._next_in_consumer += 1
+            self._under_way -= 1
+            self.position, self.pending = position, int(fields[8 + shift])
+            group.append(
+                Stored(position, message.subject[cut:], headers or {}, message.data, int(fields[7 + shift]) / _SECOND)
+            )
+        return group
+
+    def _status(self, headers: dict[str, str]) -> None:
+        status = headers["Status"]
+        if status == "100":
+            # A heartbeat names the last message sent to us: a different one here is a gap that nothing else shows.
+            last = headers.get("Nats-Last-Consumer")
+            if last is not None and int(last) != self._next_in_consumer - 1:
+                self._broken = True
+            return
+        if "Nats-Pending-Messages" in headers:  # a request has ended: expired, or its bytes were used up
+            self._under_way -= int(headers["Nats-Pending-Messages"])
+            return
+        self._broken = True
+
+    async def _begin(self) -> None:
+        await self._connection.ready()
+        client = self._connection.client
+        self._inbox = client.new_inbox()
+        self._buffer, self._under_way, self._next_in_consumer = [], 0, 1
+        self._consumer = f"r{random_id()[:12]}"
+        self._broken = False
+        try:
+            self._subscription = await client.subscribe(
+                self._inbox, cb=self._receive, pending_msgs_limit=0, pending_bytes_limit=0
+            )
+        except (nats.errors.Error, OSError):
+            self._broken = True
+            return
+        config = {
+            "name": self._consumer,
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": self.position + 1,
+            "ack_policy": "none",
+            "replay_policy": "instant",
+            "mem_storage": True,
+            "num_replicas": 1,
+            "inactive_threshold": _INACTIVE_S * _SECOND,
+        }
+        reply = await self._connection.api(
+            f"CONSUMER.CREATE.{self._stream}.{self._consumer}", {"stream_name": self._stream, "config": config}
+        )
+        _raise_for(reply, self._stream)
+        self.pending = reply["num_pending"]
+        await self._ask_for_more()
+
+    async def _ask_for_more(self) -> None:
+        if self._broken or self._under_way > _LOW_WATER:
+            return
+        request = {
+            "batch": _BATCH,
+            "max_bytes": _MAX_BYTES,
+            "expires": _EXPIRES_S * _SECOND,
+            "idle_heartbeat": _HEARTBEAT_S * _SECOND,
+        }
+        self._under_way += _BATCH
+        try:
+            await self._connection.client.publish(
+                f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}", msgspec.json.encode(request), self._inbox
+            )
+        except (nats.errors.Error, OSError):
+            self._broken = True
+
+    async def _end(self) -> None:
+        client = self._connection.client
+        if self._subscription is None or client.is_closed:
+            return
+        subscription, self._subscription = self._subscription, None
+        try:
+            await subscription.unsubscribe()
+            await client.publish(f"$JS.API.CONSUMER.DELETE.{self._stream}.{self._consumer}", reply=self._inbox)
+        except (nats.errors.Error, OSError):
+            pass  # the consumer goes by itself after half a minute of inactivity
+
+    async def _receive(self, message: Msg) -> None:
+        self._buffer.append(message)
+        self._arrived.set()
+
+    def _lost(self) -> None:
+        self._broken = True
+        self._arrived.set()
+
+
+def _raise_for(reply: dict[str, Any], stream: str) -> None:
+    error = reply.get("error")
+    if error is not None:
+        raise StoreUnavailable(f"stream {stream!r} cannot be read: {error.get('description')}")
+
+
+async def read_all(
+    connection: Connection, stream: str, prefix: str, after: int, upto: int
+) -> AsyncIterator[list[Stored]]:
+    """Everything between `after`, exclusive, and `upto`, inclusive; `upto` must exist already."""
+    if after >= upto:
+        return
+    async with Reading(connection, stream, prefix, after) as reading:
+        if reading.pending == 0:  # a short-lived journal may have forgotten it all
+            return
+        while reading.position < upto:
+            group = await reading.next_group()
+            if group[-1].position > upto:
+                group = [stored for stored in group if stored.position <= upto]
+            if group:
+                yield group
+            if reading.pending == 0:
+                return

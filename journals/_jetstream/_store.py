@@ -1,0 +1,96 @@
+"""Opening journals on a NATS server."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+import msgspec
+
+from journals._entry import EntryRegistry
+from journals._errors import StoreMismatch, StoreUnavailable
+from journals._jetstream._connection import Connection
+from journals._jetstream._log import JetStreamLog
+from journals._jetstream._publisher import Publisher
+from journals._jetstream._settings import check_settings, journal_settings
+from journals._journal import Clock, Journal
+from journals._names import check_plain_name
+
+PATIENCE_S = 30.0
+_IN_USE, _NOT_FOUND = 10058, 10059
+
+
+class JetStreamStore:
+    """Journals of one coven on one server or cluster; `coven` prefixes its streams and subjects.
+
+        async with await JetStreamStore.connect("nats://localhost:4222", "hearth") as store:
+            journal = await store.open("chat", CHAT.registry())
+    """
+
+    def __init__(self, connection: Connection, publisher: Publisher, coven: str, replicas: int, clock: Clock) -> None:
+        self.connection, self.coven = connection, coven
+        self._publisher, self._replicas, self._clock = publisher, replicas, clock
+
+    def __repr__(self) -> str:
+        return f"<JetStreamStore {self.coven} at {self.connection.url}>"
+
+    @classmethod
+    async def connect(
+        cls,
+        url: str,
+        coven: str,
+        *,
+        token: str | None = None,
+        credentials: str | None = None,
+        replicas: int = 1,
+        patience: float = PATIENCE_S,
+        clock: Clock = time.time,
+    ) -> JetStreamStore:
+        """Connect to a server. `patience` is how many seconds an operation waits for a server that is away.
+
+        Raises `StoreUnavailable`, `StoreRefused`, `StoreMismatch` (too old), `InvalidName`.
+        """
+        check_plain_name("coven", coven)
+        connection = await Connection.open(url, token=token, credentials=credentials, patience=patience)
+        publisher = Publisher(connection)
+        await publisher.open()
+        return cls(connection, publisher, coven, replicas, clock)
+
+    async def open(self, name: str, registry: EntryRegistry, *, short_lived: bool = False) -> Journal:
+        """The journal of this name; its stream is made if it is new, and checked if it is not."""
+        check_plain_name("journal", name)
+        settings = journal_settings(self.coven, name, replicas=self._replicas, short_lived=short_lived)
+        info = await self.connection.api(f"STREAM.INFO.{settings.name}")
+        if info.get("error", {}).get("err_code") == _NOT_FOUND:
+            info = await self.connection.api(f"STREAM.CREATE.{settings.name}", msgspec.to_builtins(settings))
+            if info.get("error", {}).get("err_code") == _IN_USE:  # somebody else made it just now
+                info = await self.connection.api(f"STREAM.INFO.{settings.name}")
+        error = info.get("error")
+        if error is not None:
+            text = error.get("description", "no reason given")
+            if error.get("code") == 503 or "not enabled" in text:
+                raise StoreMismatch(f"JetStream is not enabled on {self.connection.url} ({text}): start it with `-js`")
+            raise StoreUnavailable(f"stream {settings.name!r} cannot be opened: {text}")
+        check_settings(settings, info["config"])
+        log = JetStreamLog(
+            self.connection, self._publisher, self.coven, name, settings.name, _incarnation(info["created"])
+        )
+        return Journal(log, registry, clock=self._clock)
+
+    async def close(self) -> None:
+        """Close the connection; whatever is unanswered ends as unacknowledged."""
+        self._publisher.close()
+        await self.connection.close()
+
+    async def __aenter__(self) -> JetStreamStore:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _incarnation(created: str) -> str:
+    """A stream's time of creation, as a token without colons."""
+    return "".join(character for character in created if character.isalnum())
