@@ -7,7 +7,8 @@ and the claim is found by reading the target, since every routed record carries 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -34,10 +35,11 @@ class CursorState(msgspec.Struct, frozen=True):
     since: int = 0
 
 
-class Routed(msgspec.Struct, frozen=True):
-    """One effect of one source record."""
+class Routed(NamedTuple):
+    """One effect of one source record, packed and ready to be written."""
 
-    draft: Draft
+    message: Message
+    kind: str
     source_position: int
 
 
@@ -59,10 +61,9 @@ class RouteCursor:
     def __repr__(self) -> str:
         return f"<RouteCursor {self.name} -> {self._log.name} position={self.position} owner={self.owner}>"
 
-    @property
-    def unsaved(self) -> bool:
-        """Whether records have arrived since the cursor was last written."""
-        return self._saved != self.position
+    def lag(self, position: int) -> int:
+        """How far the saved cursor lies behind a source position, in source positions."""
+        return position - self._saved
 
     async def take(self, incarnation: str, start: int = 0) -> int:
         """Take the cursor over for a source of this incarnation; gives the source position to go on behind.
@@ -86,26 +87,30 @@ class RouteCursor:
             fault_point(self._log.name, "cursor", "take", "after")
         return position
 
+    async def pack(self, draft: Draft, source_position: int) -> Routed:
+        """Make an effect ready. Raises `InvalidEntry` and `InvalidName` for one that cannot be stored."""
+        source = {SOURCE: f"{self.name}:{self._incarnation}:{source_position}"}
+        message = await self._envelope.pack(draft, Lane.IN, self._clock(), source)
+        return Routed(message, draft.entry.kind(), source_position)
+
     async def append(self, routed: Routed) -> int:
         """Write the only effect that a source record has here; gives its position.
 
         Raises `ClaimLost` when another router has taken over; after `Unacknowledged` and `FenceRefused`, `take` again.
         """
-        kind = routed.draft.entry.kind()
         if ARMED:
-            fault_point(self._log.name, "route", kind, "before")
-        message = await self._pack(routed)
-        position = await self._fenced(self._log.append(message, Fence(self.subject, self._fence)))
+            fault_point(self._log.name, "route", routed.kind, "before")
+        position = await self._fenced(self._log.append(routed.message, Fence(self.subject, self._fence)))
         self.position = routed.source_position
         if ARMED:
-            fault_point(self._log.name, "route", kind, "after")
+            fault_point(self._log.name, "route", routed.kind, "after")
         return position
 
     async def append_all(self, effects: Sequence[Routed], upto: int) -> None:
         """Write many effects and the cursor behind them, all or none. Raises what `append` raises."""
         if ARMED:
             fault_point(self._log.name, "route_all", "before")
-        messages = [await self._pack(routed) for routed in effects]
+        messages = [routed.message for routed in effects]
         messages.append(self._state_message(upto))
         self._fence = await self._fenced(self._log.append_all(messages, Fence(self.subject, self._fence)))
         self.position = self._saved = upto
@@ -133,9 +138,9 @@ class RouteCursor:
                 continue
             return state, claimed
 
-    async def _fenced(self, writing: object) -> int:
+    async def _fenced(self, writing: Coroutine[Any, Any, int]) -> int:
         try:
-            return await writing  # type: ignore[misc]
+            return await writing
         except FenceRefused:
             last = await self._log.last(self.subject)
             if last is not None and (newer := msgspec.json.decode(last.body, type=CursorState)).owner != self.owner:
@@ -143,10 +148,6 @@ class RouteCursor:
                     self._log.name, f"the cursor of {self.name!r} (now {newer.owner!r})", self.owner, last.position
                 ) from None
             raise
-
-    async def _pack(self, routed: Routed) -> Message:
-        source = {SOURCE: f"{self.name}:{self._incarnation}:{routed.source_position}"}
-        return await self._envelope.pack(routed.draft, Lane.IN, self._clock(), source)
 
     def _state_message(self, position: int) -> Message:
         return self._message(CursorState(self.owner, self._incarnation, position))

@@ -13,7 +13,7 @@ from journals._record import Draft, Lane, Record
 
 KIND, ID, TIME, VERSION = "Coven-Kind", "Coven-Id", "Coven-Time", "Coven-Version"
 CORRELATION, CAUSATION, ORIGIN, ROUTE = "Coven-Correlation", "Coven-Causation", "Coven-Origin", "Coven-Route"
-BLOB, WRITER, IMPORTED = "Coven-Blob", "Coven-Writer", "Coven-Imported"
+BLOB, WRITER, IMPORTED, HOPS = "Coven-Blob", "Coven-Writer", "Coven-Imported", "Coven-Hops"
 CLAIM_KIND = "Claim"
 
 _LANES = {lane.value: lane for lane in Lane}
@@ -46,6 +46,8 @@ class Envelope:
             headers[ORIGIN] = draft.origin
         if draft.route is not None:
             headers[ROUTE] = draft.route
+        if draft.hops:
+            headers[HOPS] = str(draft.hops)
         if extra:
             headers.update(extra)
         for name, value in headers.items():
@@ -93,6 +95,7 @@ class Envelope:
             causation_id=headers.get(CAUSATION),
             origin=headers.get(ORIGIN),
             route=headers.get(ROUTE),
+            hops=int(headers.get(HOPS, "0")),
             imported=IMPORTED in headers,
         )
 

@@ -102,6 +102,10 @@ class Journal:
             fault_point(self.name, "append_all", drafts[0].entry.kind(), "after")
         return appended
 
+    async def send(self, draft: Draft) -> None:
+        """Write without waiting and without any guarantee: for what informs and is soon forgotten."""
+        await self.log.send(await self._envelope.pack(draft, Lane.IN, self._clock()))
+
     async def import_record(self, record: Record[Entry]) -> Appended:
         """Write a record of another journal under its own id and time, marked so that no route takes it."""
         draft = Draft(
@@ -111,6 +115,7 @@ class Journal:
             correlation_id=record.correlation_id,
             causation_id=record.causation_id,
             origin=record.origin,
+            hops=record.hops,
         )
         return await self._append(draft, record.lane, None, time=record.time, extra={IMPORTED: "1"})
 
@@ -321,6 +326,7 @@ class Journal:
             causation_id=draft.causation_id,
             origin=draft.origin,
             route=draft.route,
+            hops=draft.hops,
             imported=bool(extra and IMPORTED in extra),
         )
 
@@ -370,4 +376,5 @@ def _draft(
         correlation_id=correlation_id if correlation_id is not None or cause is None else cause.correlation_id,
         causation_id=None if cause is None else cause.id,
         origin=origin if origin is not None or cause is None else cause.origin,
+        hops=0 if cause is None else cause.hops,
     )

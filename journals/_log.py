@@ -56,6 +56,10 @@ class Log(Protocol):
         """Store all or none, in order, at consecutive positions; gives the position of the last one."""
         ...
 
+    async def send(self, message: Message) -> None:
+        """Store the message if that goes well; nobody waits for it."""
+        ...
+
     async def get(self, position: int) -> Stored | None:
         """The message at a position, or None."""
         ...

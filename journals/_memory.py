@@ -48,6 +48,10 @@ class MemoryLog:
         await asyncio.sleep(0)
         return len(self._messages)
 
+    async def send(self, message: Message) -> None:
+        """See `Log.send`."""
+        await self.append_all([message])
+
     async def get(self, position: int) -> Stored | None:
         """See `Log.get`."""
         return self._messages[position - 1] if 0 < position <= len(self._messages) else None

@@ -23,7 +23,8 @@ class Record(msgspec.Struct, Generic[EntryT_co], frozen=True, kw_only=True):
     """One entry as it stands in its journal.
 
     `position` strictly increases in a journal; `time` is in seconds since the epoch, UTC; `cause` names the record
-    that this one came from; `origin` is the branch instance that began the exchange; `route` is set on routed records.
+    that this one came from; `origin` is the branch instance that began the exchange; `route` is set on routed records;
+    `hops` counts the passes through routes that declare a cycle.
     """
 
     journal: str
@@ -39,6 +40,7 @@ class Record(msgspec.Struct, Generic[EntryT_co], frozen=True, kw_only=True):
     causation_id: str | None = None
     origin: str | None = None
     route: str | None = None
+    hops: int = 0
     imported: bool = False
 
 
@@ -59,6 +61,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     causation_id: str | None = None
     origin: str | None = None
     route: str | None = None
+    hops: int = 0
 
 
 class Claim(NamedTuple):

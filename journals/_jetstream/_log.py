@@ -65,6 +65,10 @@ class JetStreamLog:
                 return await (await self._publisher.publish(prefix + message.subject, headers, message.body))
         raise InvalidEntry("an empty batch")
 
+    async def send(self, message: Message) -> None:
+        """See `Log.send`."""
+        await self._publisher.send(self._prefix + message.subject, message.headers, message.body)
+
     async def get(self, position: int) -> Stored | None:
         """See `Log.get`."""
         return await by_position(self._connection, self._stream, self._prefix, position)
