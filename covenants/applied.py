@@ -36,7 +36,9 @@ async def apply_covenant(
     for route in routes:
         source = journals[route.source_instance]
         incarnations[source.name] = source.log.incarnation
-        renewed = old is not None and old.incarnations.get(source.name, source.log.incarnation) != source.log.incarnation
+        renewed = (
+            old is not None and old.incarnations.get(source.name, source.log.incarnation) != source.log.incarnation
+        )
         if old is None or renewed or route.from_beginning:
             starts[route.name] = 0
         elif route.name in old.starts:

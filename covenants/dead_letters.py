@@ -1,4 +1,4 @@
-"""The dead-letter journal: what could not be routed, and why. Nothing in it is lost, and all of it can be sent again."""
+"""The dead-letter journal: what could not be routed, and why. Nothing is lost, all of it can be sent again."""
 
 from __future__ import annotations
 

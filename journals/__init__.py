@@ -18,6 +18,7 @@ from journals._errors import (
     UnknownKind,
 )
 from journals._ids import derive_id, random_id
+from journals._jetstream import JetStreamStore
 from journals._journal import Clock, Journal
 from journals._memory import MemoryStore
 from journals._record import Appended, Claim, Draft, Lane, Record
@@ -36,6 +37,7 @@ __all__ = [
     "IdConflict",
     "InvalidEntry",
     "InvalidName",
+    "JetStreamStore",
     "Journal",
     "JournalError",
     "Lane",

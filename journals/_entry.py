@@ -16,8 +16,8 @@ EntryT = TypeVar("EntryT", bound="Entry")
 class Entry(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="kind"):
     """Base of all entries. The class name is the kind; `schema_version` counts changes of its fields.
 
-        class ChatAfferent(Entry, frozen=True, kw_only=True):
-            text: str
+    class ChatAfferent(Entry, frozen=True, kw_only=True):
+        text: str
     """
 
     schema_version: ClassVar[int] = 1

@@ -43,7 +43,8 @@ class ClaimLost(JournalError):
 
     def __init__(self, journal: str, what: str, owner: str, newer: int) -> None:
         super().__init__(
-            f"{what} of journal {journal!r} was taken over at position {newer}; {owner!r} no longer owns it and must stop"
+            f"{what} of journal {journal!r} was taken over at position {newer}; "
+            f"{owner!r} no longer owns it and must stop"
         )
         self.journal, self.what, self.owner, self.newer = journal, what, owner, newer
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from contextlib import aclosing
 from typing import NoReturn
 
 from journals._cursor import RouteCursor
@@ -158,7 +159,7 @@ class Journal:
         kinds: Collection[str] | None = None,
         session: str | None = None,
         reverse: bool = False,
-    ) -> AsyncIterator[Record[Entry]]:
+    ) -> AsyncGenerator[Record[Entry]]:
         """What is recorded now, in order: positions between `after` and `before`, both exclusive."""
         if reverse:
             async for stored in self._read_backwards(session, after, before):
@@ -172,26 +173,28 @@ class Journal:
 
     async def tail(
         self, after: int = 0, *, kinds: Collection[str] | None = None, session: str | None = None
-    ) -> AsyncIterator[Record[Entry]]:
+    ) -> AsyncGenerator[Record[Entry]]:
         """Everything behind a position, for ever. Never skips, never repeats; a slow reader slows the reading."""
-        async for group in self.tail_groups(after, kinds=kinds, session=session):
-            for record in group:
-                yield record
+        async with aclosing(self.tail_groups(after, kinds=kinds, session=session)) as groups:
+            async for group in groups:
+                for record in group:
+                    yield record
 
     async def tail_groups(
         self, after: int = 0, *, kinds: Collection[str] | None = None, session: str | None = None
-    ) -> AsyncIterator[list[Record[Entry]]]:
+    ) -> AsyncGenerator[list[Record[Entry]]]:
         """`tail` in groups of what is there at once, for readers that work on many together."""
         subjects = None if session is None else {lane_subject(lane, session) for lane in Lane}
-        async for group in self.log.tail(after):
-            records: list[Record[Entry]] = []
-            for stored in group:
-                if subjects is None or stored.subject in subjects:
-                    record = await self._unpack(stored, kinds)
-                    if record is not None:
-                        records.append(record)
-            if records:
-                yield records
+        async with aclosing(self.log.tail(after)) as groups:
+            async for group in groups:
+                records: list[Record[Entry]] = []
+                for stored in group:
+                    if subjects is None or stored.subject in subjects:
+                        record = await self._unpack(stored, kinds)
+                        if record is not None:
+                            records.append(record)
+                if records:
+                    yield records
 
     async def wait_for(
         self,
@@ -206,10 +209,9 @@ class Journal:
 
         `timeout` is in seconds; raises `TimeoutError` when it passes.
         """
-        accepts = wanted if callable(wanted) else lambda record: record.correlation_id == wanted
-        async with asyncio.timeout(timeout):
-            async for record in self.tail(after, kinds=kinds, session=session):
-                if accepts(record):
+        async with asyncio.timeout(timeout), aclosing(self.tail(after, kinds=kinds, session=session)) as records:
+            async for record in records:
+                if wanted(record) if callable(wanted) else record.correlation_id == wanted:
                     return record
         raise JournalError(f"the tail of {self.name} ended")  # a tail never ends by itself
 
@@ -335,9 +337,7 @@ class Journal:
             return None
         return await self._envelope.unpack(stored)
 
-    async def _read(
-        self, session: str | None, after: int, before: int | None
-    ) -> AsyncIterator[Sequence[Stored]]:
+    async def _read(self, session: str | None, after: int, before: int | None) -> AsyncGenerator[Sequence[Stored]]:
         if session is None:
             async for group in self.log.read(None, after, before):
                 yield group
@@ -346,7 +346,7 @@ class Journal:
         async for group in merge_by_position([self.log.read(subject, after, before) for subject in subjects]):
             yield group
 
-    async def _read_backwards(self, session: str | None, after: int, before: int | None) -> AsyncIterator[Stored]:
+    async def _read_backwards(self, session: str | None, after: int, before: int | None) -> AsyncGenerator[Stored]:
         if session is not None:
             everything = [stored async for group in self._read(session, after, before) for stored in group]
             for stored in reversed(everything):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -72,11 +72,11 @@ class Log(Protocol):
         """The position of the newest message; 0 when there is none."""
         ...
 
-    def read(self, subject: str | None, after: int, before: int | None) -> AsyncIterator[Sequence[Stored]]:
+    def read(self, subject: str | None, after: int, before: int | None) -> AsyncGenerator[Sequence[Stored]]:
         """What is stored now between two positions, both exclusive, in order, in groups."""
         ...
 
-    def tail(self, after: int) -> AsyncIterator[Sequence[Stored]]:
+    def tail(self, after: int) -> AsyncGenerator[Sequence[Stored]]:
         """Everything behind a position, for ever: never skips, never repeats, waits for a slow reader."""
         ...
 

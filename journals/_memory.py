@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import bisect
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 from journals._entry import EntryRegistry
 from journals._errors import FenceRefused, StoreUnavailable
@@ -64,7 +64,7 @@ class MemoryLog:
         """See `Log.end`."""
         return len(self._messages)
 
-    async def read(self, subject: str | None, after: int, before: int | None) -> AsyncIterator[Sequence[Stored]]:
+    async def read(self, subject: str | None, after: int, before: int | None) -> AsyncGenerator[Sequence[Stored]]:
         """See `Log.read`."""
         stop = len(self._messages) if before is None else min(before - 1, len(self._messages))
         if subject is None:
@@ -76,7 +76,7 @@ class MemoryLog:
         if chosen:
             yield [self._messages[position - 1] for position in chosen]
 
-    async def tail(self, after: int) -> AsyncIterator[Sequence[Stored]]:
+    async def tail(self, after: int) -> AsyncGenerator[Sequence[Stored]]:
         """See `Log.tail`."""
         while True:
             grown = self._grown

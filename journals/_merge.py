@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from operator import attrgetter
 
 from journals._log import Stored
 
 
-async def merge_by_position(readings: Sequence[AsyncIterator[Sequence[Stored]]]) -> AsyncIterator[Sequence[Stored]]:
+async def merge_by_position(readings: Sequence[AsyncIterator[Sequence[Stored]]]) -> AsyncGenerator[Sequence[Stored]]:
     """The messages of all readings in order of position; the readings are asked at the same time."""
     waiting: list[list[Stored]] = [list(group) for group in await asyncio.gather(*map(_next_group, readings))]
     while any(waiting):

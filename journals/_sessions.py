@@ -12,7 +12,7 @@ from journals._log import Log, Stored
 class SubjectIndex:
     """The head, the ids and the newest claim of one subject, kept in step by reading only what is new."""
 
-    __slots__ = ("subject", "head", "ids", "claim", "lock", "_read")
+    __slots__ = ("_read", "claim", "head", "ids", "lock", "subject")
 
     def __init__(self, subject: str) -> None:
         self.subject = subject

@@ -11,6 +11,7 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 
 from journals._errors import StoreMismatch, StoreRefused, StoreUnavailable
 
@@ -56,14 +57,15 @@ class Connection:
         return connection
 
     async def _connect(self, token: str | None, credentials: str | None) -> None:
-        options: dict[str, Any] = {"token": token} if token else {}
+        options: dict[str, Any] = {"reconnect_time_wait": _RECONNECT_WAIT}
+        if token:
+            options["token"] = token
         if credentials:
             options["user_credentials"] = credentials
         await self.client.connect(
             self.url,
             name="coven",
             max_reconnect_attempts=-1,
-            reconnect_time_wait=_RECONNECT_WAIT,
             connect_timeout=2,
             ping_interval=20,
             max_outstanding_pings=3,
@@ -93,8 +95,8 @@ class Connection:
         version = self.client.connected_server_version
         if (version.major, version.minor) < MINIMUM_SERVER:
             raise StoreMismatch(
-                f"the NATS server at {self.url} has version {version.major}.{version.minor}.{version.patch}; Coven needs "
-                f"{MINIMUM_SERVER[0]}.{MINIMUM_SERVER[1]} or newer, since older ones silently ignore fences and atomic "
+                f"the NATS server at {self.url} is {version.major}.{version.minor}.{version.patch}; Coven needs "
+                f"{MINIMUM_SERVER[0]}.{MINIMUM_SERVER[1]} or newer, since older ones ignore fences and atomic "
                 "batches: upgrade the server"
             )
 
@@ -107,9 +109,14 @@ class Connection:
                 await self._connected.wait()
         except TimeoutError:
             raise StoreUnavailable(
-                f"the NATS server at {self.url} has been away for {self.patience:.0f} s; what was acknowledged is safe, "
-                "what was not will be looked up before it is sent again: bring the server back"
+                f"the NATS server at {self.url} has been away for {self.patience:.0f} s; what was acknowledged is "
+                "safe, what was not is looked up before it is sent again: bring the server back"
             ) from None
+
+    async def listen(self, subject: str, callback: Callable[[Msg], Awaitable[None]]) -> Subscription:
+        """Hear every message on a subject; nothing is dropped, so the caller bounds what it asks for."""
+        client: Any = self.client  # its annotations are incomplete
+        return await client.subscribe(subject, cb=callback, pending_msgs_limit=0, pending_bytes_limit=0)
 
     async def request(self, subject: str, body: bytes = b"", *, timeout: float = 5.0) -> Msg:
         """Ask something that may be asked twice; asked again after an outage. Raises `StoreUnavailable`."""
@@ -121,8 +128,8 @@ class Connection:
             except (nats.errors.Error, OSError, TimeoutError) as error:
                 if asyncio.get_running_loop().time() > deadline or self.client.is_closed:
                     raise StoreUnavailable(
-                        f"the NATS server at {self.url} does not answer {subject} ({type(error).__name__}); is JetStream "
-                        "enabled there, and may this account use it? `coven doctor` says more"
+                        f"the NATS server at {self.url} does not answer {subject} ({type(error).__name__}); is "
+                        "JetStream enabled there, and may this account use it? `coven doctor` says more"
                     ) from None
                 await asyncio.sleep(_RECONNECT_WAIT)
 
@@ -153,5 +160,3 @@ class Connection:
         self._connected.set()
         for callback in self.on_back:
             callback()
-
-

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64decode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Any
 
@@ -64,7 +64,7 @@ def _parse_headers(raw: bytes) -> dict[str, str]:
 
 async def read_subject(
     connection: Connection, stream: str, prefix: str, subject: str, after: int, before: int | None
-) -> AsyncIterator[list[Stored]]:
+) -> AsyncGenerator[list[Stored]]:
     """The messages of a literal subject between two positions, both exclusive, up to the newest at this moment."""
     newest = await last_by_subject(connection, stream, prefix, subject)
     if newest is None or newest.position <= after:
@@ -108,7 +108,7 @@ async def _batch(connection: Connection, stream: str, prefix: str, subject: str,
     await connection.ready()
     inbox = client.new_inbox()
     try:
-        subscription = await client.subscribe(inbox, cb=receive, pending_msgs_limit=0, pending_bytes_limit=0)
+        subscription = await connection.listen(inbox, receive)
         try:
             await client.publish(f"$JS.API.DIRECT.GET.{stream}", request, inbox)
             async with asyncio.timeout(_TIMEOUT):

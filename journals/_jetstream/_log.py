@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import nats.errors
@@ -84,7 +84,7 @@ class JetStreamLog:
             raise StoreUnavailable(f"stream {self._stream!r} is gone: {info['error'].get('description')}")
         return info["state"]["last_seq"]
 
-    async def read(self, subject: str | None, after: int, before: int | None) -> AsyncIterator[Sequence[Stored]]:
+    async def read(self, subject: str | None, after: int, before: int | None) -> AsyncGenerator[Sequence[Stored]]:
         """See `Log.read`."""
         if subject is not None:
             groups = read_subject(self._connection, self._stream, self._prefix, subject, after, before)
@@ -95,7 +95,7 @@ class JetStreamLog:
         async for group in groups:
             yield group
 
-    async def tail(self, after: int) -> AsyncIterator[Sequence[Stored]]:
+    async def tail(self, after: int) -> AsyncGenerator[Sequence[Stored]]:
         """See `Log.tail`."""
         async with Reading(self._connection, self._stream, self._prefix, after) as reading:
             while True:
@@ -118,11 +118,10 @@ class JetStreamLog:
 
     async def _object_store(self) -> Any:
         if self._blobs is None:
-            jetstream = self._connection.client.jetstream()
+            client: Any = self._connection.client  # its annotations are incomplete
+            jetstream = client.jetstream()
             try:
                 self._blobs = await jetstream.object_store(self._blob_bucket)
             except nats.js.errors.NotFoundError:
                 self._blobs = await jetstream.create_object_store(self._blob_bucket)
         return self._blobs
-
-

@@ -55,9 +55,7 @@ class Publisher:
 
     async def open(self) -> None:
         """Begin to listen for acknowledgements."""
-        await self._client.subscribe(
-            f"{self._prefix}*", cb=self._acknowledged, pending_msgs_limit=0, pending_bytes_limit=0
-        )
+        await self._connection.listen(f"{self._prefix}*", self._acknowledged)
         self._connection.on_lost.append(self._lost)
 
     async def publish(self, subject: str, headers: dict[str, str], body: bytes) -> asyncio.Future[int]:
@@ -79,7 +77,12 @@ class Publisher:
         return future
 
     async def send(
-        self, subject: str, headers: dict[str, str], body: bytes, reply: str = "", future: asyncio.Future[int] | None = None
+        self,
+        subject: str,
+        headers: dict[str, str],
+        body: bytes,
+        reply: str = "",
+        future: asyncio.Future[int] | None = None,
     ) -> None:
         """Send without waiting for anything; a failure to send ends the future as unacknowledged."""
         try:
@@ -147,5 +150,7 @@ def _error_of(error: _ApiError) -> JournalError:
             "(max_bytes, disk) and start again, it goes on where it stopped"
         )
     if error.err_code in _MISMATCH_CODES:
-        return StoreMismatch(f"the server refuses an atomic batch ({error.description}); Coven needs NATS 2.14 or newer")
+        return StoreMismatch(
+            f"the server refuses an atomic batch ({error.description}); Coven needs NATS 2.14 or newer"
+        )
     return StoreUnavailable(f"the server refuses to store this ({error.description}, code {error.err_code})")

@@ -7,7 +7,7 @@ a lost connection, a vanished consumer or silence, a new consumer goes on behind
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Any
 
@@ -124,9 +124,7 @@ class Reading:
         self._consumer = f"r{random_id()[:12]}"
         self._broken = False
         try:
-            self._subscription = await client.subscribe(
-                self._inbox, cb=self._receive, pending_msgs_limit=0, pending_bytes_limit=0
-            )
+            self._subscription = await self._connection.listen(self._inbox, self._receive)
         except (nats.errors.Error, OSError):
             self._broken = True
             return
@@ -192,7 +190,7 @@ def _raise_for(reply: dict[str, Any], stream: str) -> None:
 
 async def read_all(
     connection: Connection, stream: str, prefix: str, after: int, upto: int
-) -> AsyncIterator[list[Stored]]:
+) -> AsyncGenerator[list[Stored]]:
     """Everything between `after`, exclusive, and `upto`, inclusive; `upto` must exist already."""
     if after >= upto:
         return

@@ -23,8 +23,8 @@ _IN_USE, _NOT_FOUND = 10058, 10059
 class JetStreamStore:
     """Journals of one coven on one server or cluster; `coven` prefixes its streams and subjects.
 
-        async with await JetStreamStore.connect("nats://localhost:4222", "hearth") as store:
-            journal = await store.open("chat", CHAT.registry())
+    async with await JetStreamStore.connect("nats://localhost:4222", "hearth") as store:
+        journal = await store.open("chat", CHAT.registry())
     """
 
     def __init__(self, connection: Connection, publisher: Publisher, coven: str, replicas: int, clock: Clock) -> None:

@@ -1,0 +1,249 @@
+"""One source journal's pump: its records, in order, through every route that takes them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import structlog
+
+from covenants.dead_letters import DeadLetter
+from covenants.routing import RoutedBy, TransformFailed
+from journals import (
+    Draft,
+    Entry,
+    EntryRegistry,
+    FenceRefused,
+    InvalidEntry,
+    InvalidName,
+    Journal,
+    Record,
+    RouteCursor,
+    Routed,
+    Unacknowledged,
+    Unreadable,
+    derive_id,
+)
+
+FEW = 32
+_BATCH = 500
+_SAVE_EVERY = 256
+_IDLE_SAVE_S = 30.0
+_log = structlog.get_logger("coven.router")
+
+
+class _Wanted(Collection[str]):
+    """The kinds that the pump decodes: those with a route, and those that nobody here knows."""
+
+    def __init__(self, kinds: set[str], registry: EntryRegistry) -> None:
+        self._kinds, self._registry = kinds, registry
+
+    def __contains__(self, kind: object) -> bool:
+        return kind in self._kinds or kind not in self._registry.kinds
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+
+class Pump:
+    """Takes from one journal and writes to several, each effect once, in source order.
+
+    In every target it has a cursor. A route that begins at the beginning has cursors of its own, so that it can catch
+    up without holding anybody else.
+    """
+
+    def __init__(
+        self,
+        source: Journal,
+        routes: Sequence[RoutedBy],
+        targets: Mapping[str, Journal],
+        dead_letters: Journal,
+        starts: Mapping[str, int],
+        owner: str,
+        lane: str = "",
+    ) -> None:
+        self._source, self._targets, self._dead_letters = source, targets, dead_letters
+        self._starts, self._owner = starts, owner
+        self._routes: dict[str, list[RoutedBy]] = {}
+        for route in routes:
+            self._routes.setdefault(route.source_kind, []).append(route)
+        self._own_dead_letters = lane == ""
+        name = f"{source.name}/{lane}" if lane else source.name
+        self._cursors: dict[str, RouteCursor] = {}
+        for journal in self._reached(routes):
+            self._cursors.setdefault(journal.name, journal.cursor(name, owner))
+        self._wanted = _Wanted(set(self._routes), source.registry)
+        self._position = 0
+        self.routed = 0
+
+    def __repr__(self) -> str:
+        return f"<Pump {self._source.name} at {self._position} -> {', '.join(self._cursors)}>"
+
+    def _reached(self, routes: Sequence[RoutedBy]) -> Iterator[Journal]:
+        for route in routes:
+            for instance in (route.target_instance, route.fault_instance):
+                if instance is not None:
+                    yield self._targets[instance]
+        yield self._dead_letters
+
+    async def take(self) -> None:
+        """Take every cursor over, and find the place to go on. Raises what the journals raise."""
+        start = min(self._starts.values(), default=0)
+        positions = [await cursor.take(self._source.log.incarnation, start) for cursor in self._cursors.values()]
+        self._position = min(positions)
+
+    async def run(self) -> None:
+        """Pump for ever, from where `take` left off. Raises `ClaimLost` when another router has taken over."""
+        while True:
+            try:
+                await self._flow()
+            except (FenceRefused, Unacknowledged) as reason:
+                _log.info("looking where the target stands", source=self._source.name, reason=str(reason))
+                await self.take()
+
+    async def _flow(self) -> None:
+        groups = self._source.tail_groups(self._position, kinds=self._wanted)
+        following = asyncio.ensure_future(anext(groups))
+        try:
+            while True:
+                done, _ = await asyncio.wait({following}, timeout=_IDLE_SAVE_S)
+                if not done:
+                    await self._save(1)
+                    continue
+                group = following.result()
+                following = asyncio.ensure_future(anext(groups))
+                await self._deliver(group)
+                await self._save(_SAVE_EVERY)
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            await groups.aclose()
+
+    async def _save(self, lag: int) -> None:
+        for cursor in self._cursors.values():
+            if cursor.lag(self._position) >= lag:
+                await cursor.save(self._position)
+
+    async def _deliver(self, group: list[Record[Entry]]) -> None:
+        for chunk in (group[start : start + _BATCH] for start in range(0, len(group), _BATCH)):
+            if len(chunk) <= FEW:
+                for record in chunk:
+                    await self._write_one(await self._effects(record), record.position)
+                    self._position = record.position
+            else:
+                await self._write_many([await self._effects(record) for record in chunk], chunk[-1].position)
+                self._position = chunk[-1].position
+
+    async def _write_one(self, effects: dict[str, list[Routed]], position: int) -> None:
+        for target, packed in effects.items():
+            cursor = self._cursors[target]
+            if len(packed) == 1:
+                await cursor.append(packed[0])
+            else:
+                await cursor.append_all(packed, position)
+            self.routed += len(packed)
+
+    async def _write_many(self, all_effects: list[dict[str, list[Routed]]], upto: int) -> None:
+        batches: dict[str, list[Routed]] = {}
+        for effects in all_effects:
+            for target, packed in effects.items():
+                batch = batches.setdefault(target, [])
+                if batch and len(batch) + len(packed) > _BATCH:
+                    await self._cursors[target].append_all(batch, packed[0].source_position - 1)
+                    self.routed += len(batch)
+                    batch.clear()
+                batch.extend(packed)
+        await asyncio.gather(*(self._cursors[target].append_all(batch, upto) for target, batch in batches.items()))
+        self.routed += sum(map(len, batches.values()))
+
+    async def _effects(self, record: Record[Entry]) -> dict[str, list[Routed]]:
+        """What this record becomes, by target journal; where it has arrived already, nothing."""
+        effects: dict[str, list[Routed]] = {}
+        if record.imported:
+            return effects
+        if isinstance(record.entry, Unreadable):
+            if self._own_dead_letters:
+                letter = self._letter(record, "", TransformFailed("unreadable", record.entry.reason))
+                await self._pack(effects, self._dead_letters, letter, record, "dead-letters", 0)
+            return effects
+        for route in self._routes.get(record.kind, ()):
+            if record.position > self._starts.get(route.name, 0):
+                await self._through(route, record, effects)
+        return effects
+
+    async def _through(self, route: RoutedBy, record: Record[Entry], effects: dict[str, list[Routed]]) -> None:
+        if route.target_instance is None:
+            return
+        hops = record.hops + (route.max_hops is not None)
+        made: dict[str, list[Routed]] = {}
+        try:
+            if route.max_hops is not None and hops > route.max_hops:
+                raise TransformFailed("max_hops", f"this exchange has passed {route.max_hops} times; see `max_hops`")
+            target = self._targets[route.target_instance]
+            for number, entry in enumerate(route.apply(record)):
+                await self._pack(made, target, entry, record, route.name, number, hops)
+        except (TransformFailed, InvalidEntry, InvalidName) as error:
+            failure = error if isinstance(error, TransformFailed) else TransformFailed("not_storable", str(error))
+            made = await self._failed(route, record, failure)
+        for target_name, packed in made.items():
+            effects.setdefault(target_name, []).extend(packed)
+
+    async def _failed(
+        self, route: RoutedBy, record: Record[Entry], failure: TransformFailed
+    ) -> dict[str, list[Routed]]:
+        made: dict[str, list[Routed]] = {}
+        if route.fault_instance is not None and failure.code != "max_hops":
+            fault = route.fault(record, failure)
+            await self._pack(made, self._targets[route.fault_instance], fault, record, f"{route.name}!", 0)
+        else:
+            letter = self._letter(record, route.name, failure)
+            await self._pack(made, self._dead_letters, letter, record, route.name, 0)
+        return made
+
+    def _letter(self, record: Record[Entry], route: str, failure: TransformFailed) -> DeadLetter:
+        _log.warning(
+            "dead letter", route=route, journal=record.journal, position=record.position, reason=str(failure)[:300]
+        )
+        return DeadLetter(
+            route=route,
+            journal=record.journal,
+            position=record.position,
+            source_kind=record.kind,
+            code=failure.code,
+            reason=str(failure),
+        )
+
+    async def _pack(
+        self,
+        effects: dict[str, list[Routed]],
+        target: Journal,
+        entry: Entry,
+        record: Record[Entry],
+        route: str,
+        number: int,
+        hops: int = 0,
+    ) -> None:
+        cursor = self._cursors[target.name]
+        if record.position <= cursor.position:
+            return
+        draft = routed_draft(entry, record, route, number, self._source.log.incarnation, hops or record.hops)
+        effects.setdefault(target.name, []).append(await cursor.pack(draft, record.position))
+
+
+def routed_draft(
+    entry: Entry, record: Record[Entry], route: str, number: int, incarnation: str, hops: int = 0
+) -> Draft:
+    """What a route writes: session, correlation and origin of its source, and an id that derives from it."""
+    return Draft(
+        entry=entry,
+        session=record.session,
+        id=derive_id("route", route, record.journal, incarnation, record.position, number),
+        correlation_id=record.correlation_id,
+        causation_id=record.id,
+        origin=record.origin,
+        route=route,
+        hops=hops,
+    )

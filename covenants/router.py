@@ -1,0 +1,93 @@
+"""The router: a service that carries entries between journals as the covenant says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from covenants._pump import Pump, routed_draft
+from covenants.applied import apply_covenant
+from covenants.routing import RoutedBy, TransformFailed
+from journals import Entry, Journal, Record, Unreadable
+
+
+class Router:
+    """One pump a source journal, so that kinds of one session keep their order.
+
+    `journals` are the journals of the branch instances by name, `short_lived` the journals beside them that hold
+    chunks; `system` is where the covenant in force is recorded. `owner` names this process in claims.
+    """
+
+    name = "covenant"
+
+    def __init__(
+        self,
+        routes: Sequence[RoutedBy],
+        journals: Mapping[str, Journal],
+        *,
+        short_lived: Mapping[str, Journal],
+        system: Journal,
+        dead_letters: Journal,
+        owner: str,
+    ) -> None:
+        self._routes = [route for route in routes if route.target_instance is not None]
+        self._journals, self._short_lived = journals, short_lived
+        self._system, self._dead_letters, self._owner = system, dead_letters, owner
+        self._pumps: list[Pump] = []
+
+    def __repr__(self) -> str:
+        return f"<Router {len(self._routes)} routes, {len(self._pumps)} pumps, {self.routed} routed>"
+
+    @property
+    def routed(self) -> int:
+        """How many entries this router has written."""
+        return sum(pump.routed for pump in self._pumps)
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Route until cancelled. Raises `ClaimLost` when another router has taken over."""
+        durable = [route for route in self._routes if not route.short_lived]
+        applied = await apply_covenant(durable, self._system, self._journals)
+        self._pumps = self._make_pumps(durable, applied.starts)
+        for pump in self._pumps:
+            await pump.take()
+        async with asyncio.TaskGroup() as group:
+            for pump in self._pumps:
+                group.create_task(pump.run())
+            for source in {route.source_instance for route in self._routes if route.short_lived}:
+                routes = [route for route in self._routes if route.short_lived and route.source_instance == source]
+                group.create_task(self._pass_on(self._short_lived[source], routes))
+            ready()
+
+    def _make_pumps(self, routes: Sequence[RoutedBy], starts: Mapping[str, int]) -> list[Pump]:
+        pumps: list[Pump] = []
+        for source in dict.fromkeys(route.source_instance for route in routes):
+            lanes: dict[str, list[RoutedBy]] = {"": []}
+            for route in routes:
+                if route.source_instance == source:
+                    lanes.setdefault(route.name if route.from_beginning else "", []).append(route)
+            for lane, members in lanes.items():
+                known = {route.name: starts[route.name] for route in members}
+                journal = self._journals[source]
+                pumps.append(Pump(journal, members, self._journals, self._dead_letters, known, self._owner, lane))
+        return pumps
+
+    async def _pass_on(self, source: Journal, routes: Sequence[RoutedBy]) -> None:
+        """Carry chunks: from now on, at most once, unacknowledged."""
+        by_kind: dict[str, list[RoutedBy]] = {}
+        for route in routes:
+            by_kind.setdefault(route.source_kind, []).append(route)
+        async for record in source.tail(await source.end(), kinds=set(by_kind)):
+            if isinstance(record.entry, Unreadable):
+                continue
+            for route in by_kind[record.kind]:
+                try:
+                    entries = route.apply(record)
+                except TransformFailed:
+                    continue
+                for number, entry in enumerate(entries):
+                    await self._send(entry, record, route, number, source.log.incarnation)
+
+    async def _send(self, entry: Entry, record: Record[Entry], route: RoutedBy, number: int, incarnation: str) -> None:
+        assert route.target_instance is not None
+        target = self._short_lived[route.target_instance]
+        await target.send(routed_draft(entry, record, route.name, number, incarnation))
