@@ -1,4 +1,4 @@
-"""The entries of the Agents branch that routes may name. What only its own service writes is in `_internal`."""
+"""The entries of the Agents branch that routes may name. What only its own service writes is in `internal`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,105 @@
+"""The crystal: a model. It takes messages and gives one response; it keeps nothing between two requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from branches.agents.gates import GateDefinition
+
+Role = Literal["system", "user", "assistant", "tool"]
+ToolChoice = Literal["auto", "required", "none"]
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A gate call as the crystal wrote it: `arguments` is JSON text, `id` is the provider's own."""
+
+    id: str
+    gate: str
+    arguments: str = "{}"
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Tokens of one request: read, written, and those of the read ones that came from a cache."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.prompt + other.prompt, self.completion + other.completion, self.cached + other.cached)
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One message of a context. A `tool` message answers the assistant's call `tool_call_id`."""
+
+    role: Role
+    content: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    is_error: bool = False
+
+
+class CrystalRequest(msgspec.Struct, frozen=True):
+    """One request. `messages` is a view of what was said so far; keeping it costs nothing and it never changes."""
+
+    messages: Sequence[Message]
+    tools: tuple[GateDefinition, ...] = ()
+    tool_choice: ToolChoice = "auto"
+
+
+class CrystalResponse(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One answer: text, gate calls, or both."""
+
+    content: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    thinking: str | None = None
+
+
+class CrystalError(Exception):
+    """An expected failure of a crystal: it is recorded, and ends the episode as `failed`.
+
+    `code` is one word, e.g. `invalid_response`, `rate_limited`, `refused`, `unavailable`.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Crystal(Protocol):
+    """Anything that answers a context."""
+
+    async def invoke(self, request: CrystalRequest, on_text: Callable[[str], None] | None = None) -> CrystalResponse:
+        """Answer the request; `on_text` is told the pieces of the text as they come, where the crystal can stream.
+
+        Raises `CrystalError` for what can be expected to fail; anything else is a bug and fails the service.
+        """
+        ...
+
+
+def validate(response: CrystalResponse, request: CrystalRequest) -> CrystalResponse:
+    """The response itself. Raises `CrystalError` with code `invalid_response` if it breaks the contract."""
+    if not response.content and not response.tool_calls:
+        raise _invalid("crystal returned neither content nor tool_calls")
+    if request.tool_choice == "required" and not response.tool_calls:
+        raise _invalid("crystal returned no tool call although tool_choice is 'required'")
+    seen: set[str] = set()
+    for call in response.tool_calls:
+        if not call.id:
+            raise _invalid(f"tool call without an ID (gate {call.gate!r})")
+        if call.id in seen:
+            raise _invalid(f"duplicate tool call ID: {call.id!r}")
+        seen.add(call.id)
+    try:
+        msgspec.json.encode(response)
+    except UnicodeEncodeError as error:
+        raise _invalid("crystal returned text that is not valid Unicode (a lone surrogate)") from error
+    return response
+
+
+def _invalid(message: str) -> CrystalError:
+    return CrystalError("invalid_response", message)

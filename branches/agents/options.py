@@ -1,0 +1,56 @@
+"""What `coven.yaml` says about an agents instance."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from branches.agents.wards import Ward
+
+
+class CallOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The call: what shapes the crystal before any intent arrives."""
+
+    system_prompt: Annotated[str | None, Meta(description="the first message of every request, unchanged")] = None
+    require_done_tool: Annotated[
+        bool, Meta(description="only the gate `done` ends an episode; text alone does not")
+    ] = False
+    tool_choice: Annotated[
+        Literal["auto", "required", "none"],
+        Meta(description="whether the crystal may, must, or must not call gates"),
+    ] = "auto"
+
+
+class CircleOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The circle: the medium, the gates through it, and the wards that subtract from it."""
+
+    medium: Annotated[Literal["tools"], Meta(description="how the entity acts: `tools` are native tool calls")] = (
+        "tools"
+    )
+    gates: Annotated[tuple[str, ...], Meta(description="what the entity may call: `done`, and spells by full name")] = (
+        "done",
+    )
+    wards: Annotated[tuple[Ward, ...], Meta(description="of several, the most restrictive holds")] = (
+        Ward(max_turns=40),
+    )
+
+
+class AgentsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One agents instance.
+
+    agents:
+      crystal: auto
+      call: {system_prompt: You are the keeper of this workspace.}
+      circle: {gates: [done, fs.read_text], wards: [{max_turns: 40}]}
+    """
+
+    crystal: Annotated[
+        str, Meta(description="which model answers; `auto` takes the first provider whose key is set, else `rehearsal`")
+    ] = "auto"
+    call: CallOptions = CallOptions()
+    circle: CircleOptions = CircleOptions()
+    tool_timeout_s: Annotated[
+        float, Meta(gt=0, description="seconds after which a gate call without an answer becomes a fault")
+    ] = 60.0
