@@ -1,5 +1,7 @@
 """What happened: typed, append-only journals, on NATS JetStream or in memory."""
 
+from typing import TYPE_CHECKING, Any
+
 from journals._cursor import RouteCursor, Routed
 from journals._entry import Entry, EntryRegistry, Unreadable
 from journals._errors import (
@@ -18,11 +20,13 @@ from journals._errors import (
     UnknownKind,
 )
 from journals._ids import derive_id, random_id
-from journals._jetstream import JetStreamStore
 from journals._journal import Clock, Journal
 from journals._memory import MemoryStore
 from journals._record import Appended, Claim, Draft, Lane, Record
 from journals._store import Store
+
+if TYPE_CHECKING:
+    from journals._jetstream import JetStreamStore
 
 __all__ = [
     "AppendOnly",
@@ -56,3 +60,12 @@ __all__ = [
     "derive_id",
     "random_id",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the NATS client only where it is used."""
+    if name == "JetStreamStore":
+        from journals._jetstream import JetStreamStore
+
+        return JetStreamStore
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

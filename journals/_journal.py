@@ -12,7 +12,7 @@ from typing import NoReturn
 from journals._cursor import RouteCursor
 from journals._entry import Entry, EntryRegistry
 from journals._envelope import CLAIM_KIND, ID, IMPORTED, KIND, TIME, WRITER, Content, Envelope, lane_subject
-from journals._errors import AppendOnly, ClaimLost, FenceRefused, IdConflict, JournalError, Unacknowledged
+from journals._errors import AppendOnly, ClaimLost, FenceRefused, IdConflict, InvalidEntry, JournalError, Unacknowledged
 from journals._faults import ARMED, fault_point
 from journals._ids import random_id
 from journals._log import Fence, Log, Message, Stored
@@ -23,6 +23,7 @@ from journals._sessions import SubjectIndex, SubjectIndexes
 Clock = Callable[[], float]
 INLINE_LIMIT = 256 * 1024
 BODY_LIMIT = 64 * 1024 * 1024
+MAX_BATCH = 1000
 _OPEN_SUBJECTS = 10_000
 _REVERSE_WINDOW = 500
 
@@ -95,6 +96,8 @@ class Journal:
             return []
         if len({draft.session for draft in drafts}) > 1:
             raise ValueError("append_all writes to one session at a time; call it once a session")
+        if len(drafts) > MAX_BATCH:
+            raise InvalidEntry(f"{len(drafts)} entries at once; a batch holds at most {MAX_BATCH}: write several")
         lane = Lane.OUT if expect is not None else lane
         if ARMED:
             fault_point(self.name, "append_all", drafts[0].entry.kind(), "before")
@@ -244,7 +247,7 @@ class Journal:
         time: float | None = None,
         extra: dict[str, str] | None = None,
     ) -> Appended:
-        now = self._clock() if time is None else time
+        now = round(self._clock(), 6) if time is None else time
         mark = {WRITER: self._writer, **(extra or {})} if expect is None else extra
         message = await self._envelope.pack(draft, lane, now, mark)
         index = self._indexes[message.subject]
@@ -266,7 +269,7 @@ class Journal:
                 return Appended(self._record(draft, lane, position, now, extra), True)
 
     async def _append_all(self, drafts: Sequence[Draft], lane: Lane, expect: Claim | None) -> list[Appended]:
-        now = self._clock()
+        now = round(self._clock(), 6)
         mark = {WRITER: self._writer} if expect is None else None
         messages = [await self._envelope.pack(draft, lane, now, mark) for draft in drafts]
         index = self._indexes[messages[0].subject]

@@ -45,8 +45,9 @@ class MemoryLog:
             self._positions.setdefault(message.subject, []).append(position)
         grown, self._grown = self._grown, asyncio.Event()
         grown.set()
-        await asyncio.sleep(0)
-        return len(self._messages)
+        last = len(self._messages)
+        await asyncio.sleep(0)  # others get their turn, as they do while a server answers
+        return last
 
     async def send(self, message: Message) -> None:
         """See `Log.send`."""

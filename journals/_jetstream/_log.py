@@ -8,7 +8,7 @@ from typing import Any
 import nats.errors
 import nats.js.errors
 
-from journals._errors import InvalidEntry, StoreUnavailable
+from journals._errors import StoreUnavailable
 from journals._ids import random_id
 from journals._jetstream._connection import Connection
 from journals._jetstream._direct import by_position, last_by_subject, read_subject
@@ -16,7 +16,6 @@ from journals._jetstream._publisher import Publisher
 from journals._jetstream._reading import Reading, read_all
 from journals._log import Fence, Message, Stored
 
-MAX_BATCH = 1000
 _FENCE, _FENCE_SUBJECT = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
 _BATCH_ID, _BATCH_SEQUENCE, _BATCH_COMMIT = "Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Batch-Commit"
 
@@ -47,8 +46,6 @@ class JetStreamLog:
 
     async def append_all(self, messages: Sequence[Message], fence: Fence | None = None) -> int:
         """See `Log.append_all`. An atomic batch; at most 1,000 messages."""
-        if len(messages) > MAX_BATCH:
-            raise InvalidEntry(f"{len(messages)} entries at once; a batch holds at most {MAX_BATCH}: write several")
         if len(messages) == 1:
             return await self.append(messages[0], fence)
         prefix, batch, last = self._prefix, random_id()[:10], len(messages)
@@ -63,7 +60,7 @@ class JetStreamLog:
             else:
                 headers[_BATCH_COMMIT] = "1"
                 return await (await self._publisher.publish(prefix + message.subject, headers, message.body))
-        raise InvalidEntry("an empty batch")
+        raise ValueError("an empty batch")
 
     async def send(self, message: Message) -> None:
         """See `Log.send`."""
