@@ -264,6 +264,7 @@ class Journal:
                 except (FenceRefused, Unacknowledged):
                     uncertain = True
                     await index.refresh(self.log)
+                    self._check_claim(index, expect)  # before looking: a newer owner may have used this very id
                     continue
                 index.head = index.ids[draft.id] = position
                 return Appended(self._record(draft, lane, position, now, extra), True)
@@ -290,6 +291,7 @@ class Journal:
                 except (FenceRefused, Unacknowledged):
                     uncertain = True
                     await index.refresh(self.log)
+                    self._check_claim(index, expect)  # before looking: a newer owner may have used this very id
                     continue
                 index.head = last
                 first = last - len(drafts) + 1
