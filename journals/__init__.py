@@ -27,6 +27,7 @@ from journals._store import Store
 
 if TYPE_CHECKING:
     from journals._jetstream import JetStreamStore
+    from journals._server import Durability, EmbeddedServer, FolderTaken, ServerAddress, ServerFailure, find_server
 
 __all__ = [
     "AppendOnly",
@@ -35,9 +36,12 @@ __all__ = [
     "ClaimLost",
     "Clock",
     "Draft",
+    "Durability",
+    "EmbeddedServer",
     "Entry",
     "EntryRegistry",
     "FenceRefused",
+    "FolderTaken",
     "IdConflict",
     "InvalidEntry",
     "InvalidName",
@@ -49,6 +53,8 @@ __all__ = [
     "Record",
     "RouteCursor",
     "Routed",
+    "ServerAddress",
+    "ServerFailure",
     "Store",
     "StoreFull",
     "StoreMismatch",
@@ -58,14 +64,22 @@ __all__ = [
     "UnknownKind",
     "Unreadable",
     "derive_id",
+    "find_server",
     "random_id",
 ]
 
 
+_SERVER = {"Durability", "EmbeddedServer", "FolderTaken", "ServerAddress", "ServerFailure", "find_server"}
+
+
 def __getattr__(name: str) -> Any:
-    """Import the NATS client only where it is used."""
+    """Import the NATS client and the server's keeper only where they are used."""
     if name == "JetStreamStore":
         from journals._jetstream import JetStreamStore
 
         return JetStreamStore
+    if name in _SERVER:
+        from journals import _server
+
+        return getattr(_server, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

