@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import Protocol, cast
 
 
 class Service(Protocol):
@@ -21,3 +21,24 @@ class Service(Protocol):
     async def run(self, ready: Callable[[], None]) -> None:
         """Do the work; call `ready()` once, when requests are being served."""
         ...
+
+
+class Finished(Exception):
+    """Raised by a service when the outside asked for the end (`/quit`, end of input).
+
+    Everything it had to do is done; the host stops the other services in order and exits with 0.
+    """
+
+
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What a service that runs a task group should raise: its first real error, or else `Finished`."""
+    errors = list(_leaves(group))
+    return next((error for error in errors if not isinstance(error, Finished)), errors[0])
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

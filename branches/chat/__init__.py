@@ -6,7 +6,9 @@ from branches.chat.entries import (
     ChatDelivered,
     ChatEfferent,
     ChatEfferentDraft,
+    ChatSettled,
     ChatStreamCompleted,
+    ChatUndelivered,
 )
 from branches.chat.manifest import CHAT
 
@@ -17,5 +19,7 @@ __all__ = [
     "ChatDelivered",
     "ChatEfferent",
     "ChatEfferentDraft",
+    "ChatSettled",
     "ChatStreamCompleted",
+    "ChatUndelivered",
 ]

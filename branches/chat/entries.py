@@ -47,3 +47,16 @@ class ChatDelivered(Entry, frozen=True, kw_only=True):
 
     efferent: str
     receipt: str | None = None
+
+
+class ChatUndelivered(Entry, frozen=True, kw_only=True):
+    """A committed message that can never reach the platform, and why. It is not tried again."""
+
+    efferent: str
+    error: str
+
+
+class ChatSettled(Entry, frozen=True, kw_only=True):
+    """Every draft up to this position of the journal is settled, so that a start need not look there again."""
+
+    position: int

@@ -8,7 +8,9 @@ from branches.chat.entries import (
     ChatDelivered,
     ChatEfferent,
     ChatEfferentDraft,
+    ChatSettled,
     ChatStreamCompleted,
+    ChatUndelivered,
 )
 from branches.manifest import Direction, Kind, Manifest
 
@@ -21,5 +23,7 @@ CHAT = Manifest(
         Kind(ChatStreamCompleted, Direction.ACCEPTS, short_lived=True),
         Kind(ChatEfferent, Direction.INTERNAL),
         Kind(ChatDelivered, Direction.INTERNAL),
+        Kind(ChatUndelivered, Direction.INTERNAL),
+        Kind(ChatSettled, Direction.INTERNAL),
     ),
 )

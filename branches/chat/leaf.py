@@ -1,0 +1,60 @@
+"""What a chat leaf is: the translator between one platform and the Chat branch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+from branches.chat.entries import ChatAfferent, ChatChunk, ChatEfferent, ChatStreamCompleted
+from journals import Record
+
+
+class DeliveryFailed(Exception):
+    """Raised by a leaf for a message that can never arrive (the channel is gone, the person blocks us).
+
+    It is recorded as `ChatUndelivered` and not tried again. Anything else that `deliver` raises fails the service:
+    supervision restarts it, and it delivers again.
+    """
+
+
+class ChatPort(Protocol):
+    """What a leaf hands messages to."""
+
+    async def receive(
+        self, conversation: str, sender: str, text: str, message_id: str | None = None
+    ) -> Record[ChatAfferent]:
+        """Record a message from outside; it is durable when this returns.
+
+        `message_id` is the platform's: the same one gives the record of the first time, whatever the text says now.
+        Raises `InvalidName` and `InvalidEntry` for what cannot be stored, and what `Journal.append` raises.
+        """
+        ...
+
+
+class ChatLeaf(Protocol):
+    """One platform."""
+
+    async def run(self, port: ChatPort, ready: Callable[[], None]) -> None:
+        """Read the outside and hand every message to the port; call `ready()` once messages can be delivered.
+
+        To return means that the outside is finished (end of input, `/quit`): the service then delivers what is
+        committed and asks the host to stop.
+        """
+        ...
+
+    async def deliver(self, message: Record[ChatEfferent]) -> str | None:
+        """Send a committed message to the conversation `message.session`; gives the platform's id for it.
+
+        `message.id` is the same at every attempt, for platforms that take a nonce. Calls for one conversation come
+        one after the other, in order. Raises `DeliveryFailed` when it can never arrive.
+        """
+        ...
+
+
+@runtime_checkable
+class StreamingLeaf(Protocol):
+    """A leaf that also shows messages while they are being written."""
+
+    async def show(self, chunk: Record[ChatChunk | ChatStreamCompleted]) -> None:
+        """Show a piece, or that no more will come. Pieces inform; the message itself still arrives by `deliver`."""
+        ...

@@ -1,0 +1,271 @@
+"""The console leaf: a pipe or a terminal, one conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from branches.chat import CHAT, ChatEfferentDraft
+from branches.chat.leaf import DeliveryFailed
+from branches.chat.service import ChatService
+from branches.service import Finished
+from journals import Journal, MemoryStore
+from leaves.chats.console import Console, ConsoleOptions, read_lines, visible
+
+
+class Pipe:
+    """A pipe whose ends look like the standard streams."""
+
+    def __init__(self) -> None:
+        read, write = os.pipe()
+        self.reader, self.writer = os.fdopen(read, "r"), os.fdopen(write, "w")
+
+    def type(self, text: str | bytes) -> None:
+        os.write(self.writer.fileno(), text if isinstance(text, bytes) else text.encode())
+
+    def printed(self) -> str:
+        """All that was written, once the writing end is closed."""
+        self.writer.close()
+        return self.reader.read()
+
+    def close(self) -> None:
+        for end in (self.reader, self.writer):
+            if not end.closed:
+                end.close()
+
+
+@pytest.fixture
+def stdin():
+    pipe = Pipe()
+    yield pipe
+    pipe.close()
+
+
+@pytest.fixture
+def stdout():
+    pipe = Pipe()
+    yield pipe
+    pipe.close()
+
+
+@pytest.fixture
+async def journal() -> Journal:
+    return await MemoryStore().open("chat", CHAT.registry())
+
+
+async def echo(journal: Journal) -> None:
+    """The other end: answers every message with its text, and keeps the order."""
+    async for record in journal.tail(0, kinds=["ChatAfferent"]):
+        answer = ChatEfferentDraft(text=f"<{record.entry.text}>", sender="echo")
+        await journal.append(answer, session=record.session, cause=record)
+
+
+@asynccontextmanager
+async def conversing(journal: Journal, console: Console, other: Callable[[Journal], object] = echo):
+    service = asyncio.create_task(ChatService("chat", journal, console, owner="test").run(lambda: None))
+    answering = asyncio.create_task(other(journal))
+    try:
+        async with asyncio.timeout(10):
+            yield service
+    finally:
+        for task in (service, answering):
+            task.cancel()
+        await asyncio.wait([service, answering])
+
+
+async def texts(journal: Journal, kind: str = "ChatAfferent") -> list[str]:
+    return [record.entry.text async for record in journal.read(kinds=[kind])]
+
+
+async def test_each_line_is_answered_in_order_and_the_end_of_input_finishes(journal, stdin, stdout):
+    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    async with conversing(journal, console) as service:
+        stdin.type("one\ntwo\n\nthree")
+        stdin.writer.close()
+        with pytest.raises(Finished):
+            await service
+    assert stdout.printed() == "<one>\n<two>\n<three>\n"
+    assert await texts(journal) == ["one", "two", "three"]
+
+
+async def test_the_next_line_is_sent_only_after_the_answer(journal, stdin, stdout):
+    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    async with conversing(journal, console) as service:
+        stdin.type("one\ntwo\n")
+        stdin.writer.close()
+        with pytest.raises(Finished):
+            await service
+    kinds = [record.kind async for record in journal.read()]
+    assert kinds == ["ChatAfferent", "ChatEfferentDraft", "ChatEfferent", "ChatDelivered"] * 2 or kinds == [
+        "ChatAfferent",
+        "ChatEfferentDraft",
+        "ChatEfferent",
+        "ChatAfferent",
+        "ChatDelivered",
+        "ChatEfferentDraft",
+        "ChatEfferent",
+        "ChatDelivered",
+    ]
+
+
+async def test_the_conversation_has_one_name_and_the_person_the_configured_one(journal, stdin, stdout):
+    options = ConsoleOptions(sender="ada", session="desk")
+    console = Console(options, "chat", stdin=stdin.reader, stdout=stdout.writer)
+    async with conversing(journal, console) as service:
+        stdin.type("hi\n")
+        stdin.writer.close()
+        with pytest.raises(Finished):
+            await service
+    record = await journal.last(kinds=["ChatAfferent"])
+    assert (record.session, record.entry.sender, record.origin) == ("desk", "ada", "chat")
+
+
+async def test_an_answer_left_over_from_before_is_printed_first(journal, stdin, stdout):
+    await journal.append(ChatEfferentDraft(text="from before"), session="console")
+    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    async with conversing(journal, console) as service:
+        stdin.type("now\n")
+        stdin.writer.close()
+        with pytest.raises(Finished):
+            await service
+    assert stdout.printed() == "from before\n<now>\n"
+
+
+async def test_bytes_that_are_no_text_are_replaced_and_windows_line_ends_dropped(journal, stdin, stdout):
+    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    async with conversing(journal, console) as service:
+        stdin.type(b"caf\xff\r\n\x00\n")
+        stdin.writer.close()
+        with pytest.raises(Finished):
+            await service
+    assert await texts(journal) == ["caf\ufffd", "\x00"]
+
+
+async def test_input_that_is_closed_from_the_start_finishes_at_once(journal, stdout):
+    console = Console(ConsoleOptions(), "chat", stdin=None, stdout=stdout.writer)
+    console._stdin = None
+    async with conversing(journal, console) as service:
+        with pytest.raises(Finished):
+            await service
+
+
+async def test_when_nobody_reads_the_output_the_console_finishes_and_the_answer_comes_at_the_next_start(
+    journal, stdin, stdout
+):
+    stdout.reader.close()
+    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    async with conversing(journal, console) as service:
+        stdin.type("one\n")
+        with pytest.raises(Finished):
+            await service
+    again = Pipe()
+    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=again.writer)
+    async with conversing(journal, console) as service:
+        await journal.wait_for(lambda r: r.kind == "ChatDelivered", timeout=10)
+    assert again.printed() == "<one>\n"
+    again.close()
+
+
+async def test_a_message_for_another_conversation_is_refused(journal, stdin, stdout):
+    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    async with conversing(journal, console):
+        await journal.append(ChatEfferentDraft(text="lost"), session="elsewhere")
+        outcome = await journal.wait_for(lambda r: r.kind == "ChatUndelivered", timeout=10)
+    assert "elsewhere" in outcome.entry.error
+    assert stdout.printed() == ""
+
+
+async def test_a_slow_reader_does_not_block_the_process(journal, stdin, stdout):
+    long = "x" * 1_000_000
+
+    async def shout(journal: Journal) -> None:
+        async for record in journal.tail(0, kinds=["ChatAfferent"]):
+            await journal.append(ChatEfferentDraft(text=long), session="console", cause=record)
+
+    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    async with conversing(journal, console, shout) as service:
+        stdin.type("go\n")
+        await journal.wait_for(lambda r: r.kind == "ChatEfferent", timeout=10)
+        service.cancel()
+        await asyncio.wait([service])
+    assert service.cancelled()
+    assert "ChatDelivered" not in [record.kind async for record in journal.read()]
+
+
+@pytest.fixture
+def terminal():
+    """Streams that are a terminal, and prompt_toolkit's own pipe in place of a keyboard."""
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as stream, create_pipe_input() as keys, create_app_session(keys, DummyOutput()):
+        yield stream, keys
+    os.close(ours)
+
+
+async def test_on_a_terminal_a_person_types_asks_for_help_and_quits(journal, terminal, capsys):
+    stream, keys = terminal
+    console = Console(ConsoleOptions(), "chat", stdin=stream, stdout=stream)
+    async with conversing(journal, console) as service:
+        keys.send_text("hello\r")
+        await journal.wait_for(lambda r: r.kind == "ChatDelivered", timeout=10)
+        keys.send_text("/help\r/nonsense\r\r/quit\r")
+        with pytest.raises(Finished):
+            await service
+    assert await texts(journal) == ["hello"]
+
+
+@pytest.mark.parametrize("key", ["\x04", "\x03"], ids=["Ctrl-D", "Ctrl-C"])
+async def test_on_a_terminal_the_usual_keys_end_it(journal, terminal, key):
+    stream, keys = terminal
+    async with conversing(journal, Console(ConsoleOptions(), "chat", stdin=stream, stdout=stream)) as service:
+        keys.send_text(key)
+        with pytest.raises(Finished):
+            await service
+
+
+async def test_pasted_lines_are_one_message_and_a_path_is_no_command(journal, terminal):
+    stream, keys = terminal
+    async with conversing(journal, Console(ConsoleOptions(), "chat", stdin=stream, stdout=stream)):
+        keys.send_text("\x1b[200~line one\nline two\x1b[201~\r/etc/hosts\r")
+        await journal.wait_for(lambda r: r.kind == "ChatAfferent" and r.entry.text == "/etc/hosts", timeout=10)
+    assert await texts(journal) == ["line one\nline two", "/etc/hosts"]
+
+
+async def test_a_delivery_to_another_conversation_raises(stdin, stdout, journal):
+    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    draft = await journal.append(ChatEfferentDraft(text="x"), session="elsewhere")
+    with pytest.raises(DeliveryFailed):
+        await console.deliver(draft.record)
+    assert repr(console) == "<Console chat pipe session=console>"
+
+
+@given(st.lists(st.text(alphabet=st.characters(exclude_characters="\n\r", codec="utf-8"), max_size=20), max_size=8))
+def test_lines_come_out_as_they_went_in_however_the_pipe_cuts_them(lines):
+    read, write = os.pipe()
+    try:
+        os.write(write, "".join(f"{line}\n" for line in lines).encode())
+    finally:
+        os.close(write)
+
+    async def collect() -> list[str]:
+        return [line async for line in read_lines(read)]
+
+    assert asyncio.run(collect()) == lines
+    os.close(read)
+
+
+@given(st.text())
+def test_what_reaches_a_terminal_cannot_drive_it(text):
+    shown = visible(text)
+    assert "\x1b" not in shown
+    assert all(character.isprintable() or character in "\n\t\u200d" or ord(character) > 127 for character in shown)
+    assert visible(shown) == shown
