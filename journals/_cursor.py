@@ -72,6 +72,17 @@ class RouteCursor:
         """
         if ARMED:
             fault_point(self._log.name, "cursor", "take", "before")
+        while True:
+            try:
+                position = await self._take(incarnation, start)
+                break
+            except (FenceRefused, Unacknowledged):
+                continue
+        if ARMED:
+            fault_point(self._log.name, "cursor", "take", "after")
+        return position
+
+    async def _take(self, incarnation: str, start: int) -> int:
         state, claimed = await self._claim(start)
         position = state.position if state.incarnation == incarnation else start
         async for group in self._log.read(None, state.since, claimed):
@@ -83,8 +94,6 @@ class RouteCursor:
                         position = max(position, int(number))
         self._incarnation, self._fence, self.position = incarnation, claimed, position
         await self.save(position)
-        if ARMED:
-            fault_point(self._log.name, "cursor", "take", "after")
         return position
 
     async def pack(self, draft: Draft, source_position: int) -> Routed:

@@ -1,0 +1,363 @@
+"""The router: each source record has each of its effects exactly once, in order, whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from covenants.applied import CovenantApplied
+from covenants.dead_letters import DeadLetter, dead_letter_registry
+from covenants.redrive import redrive, waiting_letters
+from covenants.router import Router
+from covenants.routing import TransformFailed
+from journals import ClaimLost, Draft, Entry, EntryRegistry, Journal, Lane, MemoryStore, Record, Store
+from tests.journals.flaky import Crash, flaky
+
+
+class Ping(Entry, frozen=True, kw_only=True):
+    number: int
+
+
+class Pong(Entry, frozen=True, kw_only=True):
+    number: int
+    part: int = 0
+
+
+class Failed(Entry, frozen=True, kw_only=True):
+    number: int
+    error: str
+
+
+def pong(entry: Any) -> list[Entry]:
+    return [Pong(number=entry.number)]
+
+
+class TestRoute(msgspec.Struct, frozen=True, kw_only=True):
+    """A route written by hand."""
+
+    __test__ = False
+
+    name: str = "ping"
+    source_instance: str = "a"
+    source_kind: str = "Ping"
+    target_instance: str | None = "b"
+    fault_instance: str | None = None
+    from_beginning: bool = False
+    max_hops: int | None = None
+    short_lived: bool = False
+    make: Callable[[Any], list[Entry]] = pong
+
+    def apply(self, record: Record[Any]) -> list[Entry]:
+        return self.make(record.entry)
+
+    def fault(self, record: Record[Any], failure: TransformFailed) -> Entry:
+        return Failed(number=record.entry.number, error=str(failure))
+
+
+class World:
+    """Journals a and b, the system's and the dead letters'; opened anew for every router, as by a new process."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.wrap: Callable[[Journal], Journal] = lambda journal: journal
+
+    async def open(self, name: str) -> Journal:
+        return await self.store.open(name, EntryRegistry((Ping, Pong, Failed)))
+
+    async def dead_letters(self) -> Journal:
+        return await self.store.open("dead-letters", dead_letter_registry())
+
+    async def router(self, *routes: TestRoute, owner: str = "one") -> Router:
+        journals = {name: self.wrap(await self.open(name)) for name in "ab"}
+        return Router(
+            routes or (TestRoute(),),
+            journals,
+            short_lived={"a": await self.open("a-chunks"), "b": await self.open("b-chunks")},
+            system=await self.store.open("coven", EntryRegistry((CovenantApplied,))),
+            dead_letters=await self.dead_letters(),
+            owner=owner,
+        )
+
+    @asynccontextmanager
+    async def routing(self, *routes: TestRoute, owner: str = "one") -> AsyncIterator[asyncio.Task[None]]:
+        ready = asyncio.Event()
+        task = asyncio.create_task((await self.router(*routes, owner=owner)).run(ready.set))
+        waiting = asyncio.create_task(ready.wait())
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        try:
+            yield task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def ping(self, count: int, start: int = 0, session: str = "s") -> None:
+        journal = await self.open("a")
+        drafts = [Draft(entry=Ping(number=n), session=session, id=str(n)) for n in range(start, start + count)]
+        await journal.append_all(drafts)
+
+    async def arrive(self, count: int, name: str = "b") -> list[Record[Entry]]:
+        """Wait until so many records stand in a journal, and give all that do."""
+        journal = await self.open(name)
+        seen = 0
+
+        def enough(_: Record[Entry]) -> bool:
+            nonlocal seen
+            seen += 1
+            return seen == count
+
+        await journal.wait_for(enough, timeout=10)
+        return [record async for record in journal.read()]
+
+
+@pytest.fixture
+def world(store: Store) -> World:
+    return World(store)
+
+
+def numbers(records: list[Record[Entry]]) -> list[int]:
+    return [record.entry.number for record in records]  # type: ignore[attr-defined]
+
+
+async def test_a_record_arrives_with_what_it_inherits(world: World) -> None:
+    source = await world.open("a")
+    async with world.routing():
+        cause = (
+            await source.append(Ping(number=7), session="kitchen", id="x", correlation_id="c", origin="discord")
+        ).record
+        (record,) = await world.arrive(1)
+    assert record.entry == Pong(number=7)
+    assert (record.session, record.correlation_id, record.origin) == ("kitchen", "c", "discord")
+    assert (record.causation_id, record.route, record.lane) == ("x", "ping", Lane.IN)
+    assert cause.route is None
+
+
+@pytest.mark.parametrize("count", [1, 31, 33, 900])
+async def test_order_is_kept_by_ones_and_by_batches(world: World, count: int) -> None:
+    await world.ping(count)
+    async with world.routing():
+        assert numbers(await world.arrive(count)) == list(range(count))
+        await world.ping(5, start=count)
+        assert numbers(await world.arrive(count + 5)) == list(range(count + 5))
+
+
+async def test_a_restart_repeats_nothing_and_skips_nothing(world: World) -> None:
+    for start in range(0, 60, 20):
+        async with world.routing():
+            await world.ping(20, start=start)
+            await world.arrive(start + 20)
+    await world.ping(40, start=60)
+    async with world.routing():
+        assert numbers(await world.arrive(100)) == list(range(100))
+
+
+async def test_a_newer_router_takes_over_and_the_older_one_stops(world: World) -> None:
+    async with world.routing(owner="older") as older:
+        await world.ping(5)
+        await world.arrive(5)
+        async with world.routing(owner="newer"):
+            await world.ping(5, start=5)
+            with pytest.raises(BaseExceptionGroup) as caught:
+                await asyncio.wait_for(older, 10)
+            assert caught.group_contains(ClaimLost, match="now 'newer'")
+            assert numbers(await world.arrive(10)) == list(range(10))
+
+
+@settings(max_examples=40, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(st.lists(st.tuples(st.integers(1, 12), st.sampled_from(["before", "after"])), max_size=6), st.integers(1, 70))
+async def test_crashes_anywhere_leave_each_effect_once_and_in_order(crashes: list[tuple[int, str]], count: int) -> None:
+    world = World(MemoryStore())
+    await world.ping(count)
+    for at, when in crashes:
+        plan = {at: when}
+        world.wrap = lambda journal, plan=plan: flaky(journal, plan.get, Crash)
+        async with world.routing() as task:
+            target = await world.open("b")
+            arrived = asyncio.create_task(target.wait_for(lambda record: record.entry == Pong(number=count - 1)))
+            await asyncio.wait({task, arrived}, return_when=asyncio.FIRST_COMPLETED)
+            arrived.cancel()
+    world.wrap = lambda journal: journal
+    async with world.routing():
+        assert numbers(await world.arrive(count)) == list(range(count))
+
+
+@settings(max_examples=40, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(st.dictionaries(st.integers(1, 40), st.sampled_from(["before", "after"]), max_size=12), st.integers(1, 70))
+async def test_lost_answers_leave_each_effect_once_and_in_order(plan: dict[int, str], count: int) -> None:
+    world = World(MemoryStore())
+    await world.ping(count)
+    world.wrap = lambda journal: flaky(journal, plan.get)
+    async with world.routing():
+        assert numbers(await world.arrive(count)) == list(range(count))
+
+
+async def test_several_effects_of_one_record_arrive_together(world: World) -> None:
+    def twice(entry: Ping) -> list[Entry]:
+        return [Pong(number=entry.number, part=part) for part in range(entry.number % 3)]
+
+    await world.ping(40)
+    async with world.routing(TestRoute(make=twice)):
+        await world.ping(9, start=40)
+        records = await world.arrive(sum(n % 3 for n in range(49)))
+    expected = [(n, part) for n in range(49) for part in range(n % 3)]
+    assert [(record.entry.number, record.entry.part) for record in records] == expected  # type: ignore[attr-defined]
+
+
+async def test_a_failing_transformation_goes_to_the_fault_of_its_route(world: World) -> None:
+    def fails(entry: Ping) -> list[Entry]:
+        if entry.number % 2:
+            raise TransformFailed("odd", "no odd numbers")
+        return [Pong(number=entry.number)]
+
+    async with world.routing(TestRoute(make=fails, fault_instance="a")):
+        await world.ping(4)
+        assert numbers(await world.arrive(2)) == [0, 2]
+        back = [record.entry for record in await world.arrive(6, "a")][4:]
+    assert back == [Failed(number=1, error="no odd numbers"), Failed(number=3, error="no odd numbers")]
+
+
+async def test_without_a_fault_it_becomes_a_dead_letter_and_the_route_goes_on(world: World) -> None:
+    broken = True
+
+    def fails(entry: Ping) -> list[Entry]:
+        if broken and entry.number == 1:
+            raise TransformFailed("odd", "not this one")
+        return [Pong(number=entry.number)]
+
+    route = TestRoute(make=fails)
+    async with world.routing(route):
+        await world.ping(3)
+        assert numbers(await world.arrive(2)) == [0, 2]
+        letters = await world.dead_letters()
+        letter = await letters.wait_for(lambda _: True, timeout=10)
+    assert isinstance(letter.entry, DeadLetter)
+    assert (letter.entry.route, letter.entry.journal, letter.entry.position) == ("ping", "a", 2)
+    assert (letter.entry.code, letter.entry.reason) == ("odd", "not this one")
+
+    journals = {name: await world.open(name) for name in "ab"}
+    (waiting,) = await waiting_letters(letters)
+    assert "fails again" in ((await redrive(waiting, [route], journals, letters)).problem or "")
+    broken = False
+    for _ in range(2):
+        assert (await redrive(waiting, [route], journals, letters)).effects == 1
+    assert await waiting_letters(letters) == []
+    assert sorted(numbers([record async for record in journals["b"].read()])) == [0, 1, 2]
+
+
+async def test_a_record_that_nobody_can_decode_is_a_dead_letter_and_not_a_stuck_route(world: World) -> None:
+    source = await world.open("a")
+    await world.ping(1)
+    for headers, body in [({"Coven-Version": "7"}, b"{}"), ({}, b"\xff\xfe"), ({"Coven-Kind": "Vanished"}, b"{}")]:
+        message = await source._envelope.pack(Draft(entry=Ping(number=0), session="s", id="bad"), Lane.IN, 1.0)
+        await source.log.append(message._replace(headers={**message.headers, **headers}, body=body))
+    await world.ping(1, start=1)
+    async with world.routing():
+        assert numbers(await world.arrive(2)) == [0, 1]
+        letters = [record.entry for record in await _read_letters(world, 3)]
+    assert [(letter.code, letter.source_kind) for letter in letters] == [
+        ("unreadable", "Ping"),
+        ("unreadable", "Ping"),
+        ("unreadable", "Vanished"),
+    ]
+
+
+async def _read_letters(world: World, count: int) -> list[Record[DeadLetter]]:
+    journal = await world.dead_letters()
+    while len(letters := await waiting_letters(journal)) < count:
+        await journal.wait_for(lambda _: True, after=letters[-1].position if letters else 0, timeout=10)
+    return letters
+
+
+async def test_an_effect_that_cannot_be_stored_is_a_dead_letter(world: World) -> None:
+    def surrogate(entry: Ping) -> list[Entry]:
+        return [Failed(number=entry.number, error="\ud800")]
+
+    async with world.routing(TestRoute(make=surrogate)):
+        await world.ping(1)
+        (letter,) = await _read_letters(world, 1)
+    assert letter.entry.code == "not_storable"
+
+
+async def test_imported_records_are_never_routed(world: World) -> None:
+    other = await world.store.open("elsewhere", EntryRegistry((Ping, Pong, Failed)))
+    original = (await other.append(Ping(number=99), session="s")).record
+    await (await world.open("a")).import_record(original)
+    await world.ping(1)
+    async with world.routing():
+        assert numbers(await world.arrive(1)) == [0]
+
+
+async def test_a_new_coven_begins_at_the_beginning_and_a_later_route_at_the_end(world: World) -> None:
+    def other(entry: Ping) -> list[Entry]:
+        return [Pong(number=entry.number, part=1)]
+
+    await world.ping(3)
+    async with world.routing():
+        await world.arrive(3)
+    added = TestRoute(name="added", make=other)
+    async with world.routing(TestRoute(), added):
+        await world.ping(2, start=3)
+        records = await world.arrive(7)
+    parts = [(r.entry.number, r.entry.part) for r in records]  # type: ignore[attr-defined]
+    assert parts == [(0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (4, 0), (4, 1)]
+
+
+async def test_a_later_route_may_ask_for_the_beginning(world: World) -> None:
+    def other(entry: Ping) -> list[Entry]:
+        return [Pong(number=entry.number, part=1)]
+
+    await world.ping(40)
+    async with world.routing():
+        await world.arrive(40)
+    added = TestRoute(name="added", make=other, from_beginning=True)
+    for _ in range(2):
+        async with world.routing(TestRoute(), added):
+            records = await world.arrive(80)
+    assert [r.entry.number for r in records if r.entry.part == 1] == list(range(40))  # type: ignore[attr-defined]
+    assert [r.entry.number for r in records if r.entry.part == 0] == list(range(40))  # type: ignore[attr-defined]
+
+
+async def test_an_edited_route_keeps_its_place(world: World) -> None:
+    def edited(entry: Ping) -> list[Entry]:
+        return [Pong(number=entry.number, part=9)]
+
+    await world.ping(2)
+    async with world.routing():
+        await world.arrive(2)
+    await world.ping(1, start=2)
+    async with world.routing(TestRoute(make=edited)):
+        records = await world.arrive(3)
+    assert [(r.entry.number, r.entry.part) for r in records] == [(0, 0), (1, 0), (2, 9)]  # type: ignore[attr-defined]
+
+
+async def test_a_declared_cycle_ends_after_its_hops(world: World) -> None:
+    def on(entry: Any) -> list[Entry]:
+        return [Ping(number=entry.number + 1)]
+
+    there = TestRoute(name="there", max_hops=3, make=on)
+    back = TestRoute(name="back", source_instance="b", target_instance="a", make=on)
+    async with world.routing(there, back):
+        await world.ping(1)
+        (letter,) = await _read_letters(world, 1)
+    assert letter.entry.code == "max_hops"
+    assert len([record async for record in (await world.open("b")).read()]) == 3
+
+
+async def test_chunks_are_carried_from_now_on(world: World) -> None:
+    chunks = await world.open("a-chunks")
+    await chunks.append(Ping(number=0), session="s")
+    async with world.routing(TestRoute(short_lived=True)):
+        target = await world.open("b-chunks")
+        for number in range(1, 50):
+            await chunks.append(Ping(number=number), session="s")
+            if [record async for record in target.read()]:
+                break
+        first = await target.wait_for(lambda _: True, timeout=10)
+    assert first.entry.number >= 1  # type: ignore[attr-defined]
