@@ -1,7 +1,8 @@
 """The Spellcasting branch: typed spells, their registry, and the service that casts them."""
 
-from branches.spellcasting.entries import SpellFault, SpellInvocation, SpellResult, SpellStarted
+from branches.spellcasting.entries import SpellFault, SpellInvocation, SpellResult, SpellsSettled, SpellStarted
 from branches.spellcasting.manifest import SPELLCASTING
+from branches.spellcasting.registry import SpellRegistry
 from branches.spellcasting.spell import Casting, Spell, SpellFailed, Substrate
 
 __all__ = [
@@ -11,7 +12,9 @@ __all__ = [
     "SpellFailed",
     "SpellFault",
     "SpellInvocation",
+    "SpellRegistry",
     "SpellResult",
     "SpellStarted",
+    "SpellsSettled",
     "Substrate",
 ]

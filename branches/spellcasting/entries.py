@@ -39,3 +39,9 @@ class SpellFault(Entry, frozen=True, kw_only=True):
     correlation_id: str
     error: str
     code: str = "failed"
+
+
+class SpellsSettled(Entry, frozen=True, kw_only=True):
+    """Every invocation up to this position of the journal has its outcome, so that a start need not look there."""
+
+    position: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from branches.manifest import Direction, Kind, Manifest
-from branches.spellcasting.entries import SpellFault, SpellInvocation, SpellResult, SpellStarted
+from branches.spellcasting.entries import SpellFault, SpellInvocation, SpellResult, SpellsSettled, SpellStarted
 
 SPELLCASTING = Manifest(
     branch="spellcasting",
@@ -12,5 +12,6 @@ SPELLCASTING = Manifest(
         Kind(SpellStarted, Direction.INTERNAL),
         Kind(SpellResult, Direction.PRODUCES),
         Kind(SpellFault, Direction.PRODUCES),
+        Kind(SpellsSettled, Direction.INTERNAL),
     ),
 )

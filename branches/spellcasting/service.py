@@ -1,0 +1,218 @@
+"""The Spellcasting service: every invocation gets exactly one outcome, and no spell is silently cast twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import structlog
+
+from branches.service import first_error
+from branches.spellcasting.calls import SETTLED_SESSION, Call, is_call, open_calls
+from branches.spellcasting.entries import SpellFault, SpellInvocation, SpellResult, SpellsSettled, SpellStarted
+from branches.spellcasting.registry import SpellRegistry
+from branches.spellcasting.spell import Casting, Spell, SpellFailed, Substrate
+from journals import Claim, ClaimLost, Entry, IdConflict, InvalidEntry, Journal, Record, Unreadable, derive_id
+
+SETTLED_EVERY = 500
+_CLAIMS = 10_000
+_log: Any = structlog.get_logger("coven.spellcasting")
+
+
+class SpellcastingService:
+    """One spellcasting instance over its journal and its substrates.
+
+    Each `SpellInvocation` of the `in` lane becomes `SpellStarted`, a cast, and one `SpellResult` or `SpellFault`.
+    Sessions do not wait for each other; within one, calls run in order. A call that was started and has no outcome
+    is cast again, under its old id, if its spell is idempotent; any other is in doubt, and its fault says so.
+
+    `substrates` are those that are configured, by name; they belong to the caller, who closes them. `spells` are all
+    that are known, so that a spell of a substrate that is not configured faults as `unavailable` and not as unknown.
+    `owner` names this service in its claims. A substrate that raises anything but `SpellFailed` has a bug: the
+    exception leaves `run`, and after the restart the call is in doubt.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        journal: Journal,
+        substrates: Mapping[str, Substrate],
+        spells: Mapping[str, type[Spell]],
+        *,
+        owner: str,
+        settled_every: int = SETTLED_EVERY,
+    ) -> None:
+        self._name, self._journal, self._owner = name, journal, owner
+        self._substrates = dict(substrates)
+        self._registry = SpellRegistry(spells, self._substrates)
+        self._settled_every = settled_every
+        self._claims: OrderedDict[str, Claim] = OrderedDict()
+        self._waiting: dict[str, deque[Call]] = {}
+        self._open: dict[int, None] = {}
+        self._lost: set[str] = set()
+        self._settling = asyncio.Lock()
+        self._seen = self._settled = 0
+
+    def __repr__(self) -> str:
+        return f"<SpellcastingService {self._name} {len(self._open)} calls in {len(self._waiting)} sessions>"
+
+    @property
+    def name(self) -> str:
+        """The name in the configuration."""
+        return self._name
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Serve until cancelled; casts that are under way are then cancelled too. Raises what the journal raises."""
+        for state in (self._claims, self._waiting, self._open, self._lost):
+            state.clear()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                found = await open_calls(self._journal)
+                self._settled, self._seen = found.settled, found.upto
+                for call in found.calls:
+                    self._take(call, tasks)
+                ready()
+                async with aclosing(self._journal.tail(found.upto, kinds=[SpellInvocation.kind()])) as records:
+                    async for record in records:
+                        self._seen = record.position
+                        if is_call(record):
+                            self._take(Call(record), tasks)
+        except BaseExceptionGroup as group:
+            raise first_error(group) from None
+
+    def _take(self, call: Call, tasks: asyncio.TaskGroup) -> None:
+        """Queue the call behind the others of its session."""
+        session = call.record.session
+        if session in self._lost:
+            return
+        self._open[call.record.position] = None
+        waiting = self._waiting.get(session)
+        if waiting is not None:
+            waiting.append(call)
+            return
+        waiting = self._waiting[session] = deque([call])
+        tasks.create_task(self._work(session, waiting), name=f"{self._name}: {session}")
+
+    async def _work(self, session: str, waiting: deque[Call]) -> None:
+        while waiting:
+            call = waiting.popleft()
+            try:
+                await self._answer(call)
+            except ClaimLost as lost:
+                _log.warning(
+                    "another spellcasting service took this session over; this one leaves it alone until its restart",
+                    service=self._name,
+                    session=session,
+                    position=lost.newer,
+                )
+                self._lost.add(session)
+                break
+            del self._open[call.record.position]
+            await self._note_settled()
+        del self._waiting[session]
+
+    async def _answer(self, call: Call) -> None:
+        """Bring one call to its outcome."""
+        record, invocation = call.record, call.record.entry
+        if not isinstance(invocation, SpellInvocation):
+            await self._refuse_unreadable(record)
+            return
+        claim = await self._claim(record.session)
+        try:
+            spell = self._registry.resolve(invocation.spell, invocation.arguments)
+        except SpellFailed as failure:
+            # What was started under another configuration may have happened, whatever we can do with it now.
+            await self._record(_in_doubt(invocation) if call.started else _fault(invocation, failure), record, claim)
+            return
+        started = await self._journal.append(
+            SpellStarted(correlation_id=invocation.correlation_id, spell=invocation.spell),
+            session=record.session,
+            id=derive_id("started", invocation.correlation_id),
+            cause=record,
+            expect=claim,
+        )
+        if started.created or spell.idempotent:
+            await self._record(await self._cast(spell, invocation, record.session), record, claim)
+        else:
+            await self._record(_in_doubt(invocation), record, claim)
+
+    async def _cast(self, spell: Spell, invocation: SpellInvocation, session: str) -> SpellResult | SpellFault:
+        casting = Casting(id=invocation.correlation_id, session=session, grants=invocation.grants)
+        try:
+            result = await self._substrates[spell.substrate()].cast(spell, casting)
+        except SpellFailed as failure:
+            return _fault(invocation, failure)
+        return SpellResult(correlation_id=invocation.correlation_id, result=result)
+
+    async def _record(self, outcome: SpellResult | SpellFault, cause: Record[Entry], claim: Claim) -> None:
+        """Append the outcome. The first one stands: result and fault of a call have one and the same id."""
+        id = derive_id("outcome", outcome.correlation_id)
+        try:
+            await self._journal.append(outcome, session=cause.session, id=id, cause=cause, expect=claim)
+        except InvalidEntry as error:
+            if isinstance(outcome, SpellFault):
+                raise
+            text = f"the spell was cast, but its result cannot be recorded: {error}"
+            await self._record(SpellFault(correlation_id=outcome.correlation_id, error=text), cause, claim)
+        except IdConflict as conflict:
+            _log.info(
+                "an outcome is already recorded; this one is dropped",
+                service=self._name,
+                session=cause.session,
+                call=outcome.correlation_id,
+                position=conflict.position,
+            )
+
+    async def _refuse_unreadable(self, record: Record[Entry]) -> None:
+        """An invocation that cannot be decoded still gets its fault, if its envelope says whose call it is."""
+        reason = record.entry.reason if isinstance(record.entry, Unreadable) else f"it is a {record.kind}"
+        _log.warning(
+            "invocation cannot be read",
+            service=self._name,
+            session=record.session,
+            position=record.position,
+            reason=reason,
+        )
+        if record.correlation_id is not None:
+            fault = SpellFault(correlation_id=record.correlation_id, error=f"the invocation cannot be read: {reason}")
+            await self._record(fault, record, await self._claim(record.session))
+
+    async def _claim(self, session: str) -> Claim:
+        """Our claim on a session, taken at its first touch and kept; those touched last are remembered."""
+        claim = self._claims.get(session)
+        if claim is None:
+            claim = self._claims[session] = await self._journal.claim(session, self._owner)
+            if len(self._claims) > _CLAIMS:
+                self._claims.popitem(last=False)
+        self._claims.move_to_end(session)
+        return claim
+
+    async def _note_settled(self) -> None:
+        """Every so often, write down how far everything has its outcome, so that a start need not read it again."""
+        settled = next(iter(self._open), self._seen + 1) - 1
+        if settled - self._settled < self._settled_every or self._lost or self._settling.locked():
+            return
+        async with self._settling:
+            self._settled = settled
+            entry, id = SpellsSettled(position=settled), derive_id("settled", settled)
+            try:
+                claim = await self._claim(SETTLED_SESSION)
+                await self._journal.append(entry, session=SETTLED_SESSION, id=id, expect=claim)
+            except ClaimLost:
+                self._lost.add(SETTLED_SESSION)
+
+
+def _fault(invocation: SpellInvocation, failure: SpellFailed) -> SpellFault:
+    text = str(failure).encode("utf-8", "replace").decode()  # a lone surrogate cannot be recorded
+    return SpellFault(correlation_id=invocation.correlation_id, error=text, code=failure.code)
+
+
+def _in_doubt(invocation: SpellInvocation) -> SpellFault:
+    text = (
+        f"{invocation.spell} was started, and the service stopped before its outcome was recorded: it may have "
+        "happened in full, in part or not at all. It was not repeated; look at what there is before calling it again"
+    )
+    return SpellFault(correlation_id=invocation.correlation_id, error=text, code="in_doubt")
