@@ -1,5 +1,15 @@
-"""The Agents branch: the crystal, the circle and the entity."""
+"""The Agents branch: the crystal, the circle and the entity. The service that runs them is in `service`."""
 
+from branches.agents.crystal import (
+    Crystal,
+    CrystalError,
+    CrystalRequest,
+    CrystalResponse,
+    Message,
+    ToolCall,
+    ToolChoice,
+    Usage,
+)
 from branches.agents.entries import (
     AgentChunk,
     AgentPrompt,
@@ -10,7 +20,9 @@ from branches.agents.entries import (
     AgentToolFault,
     AgentToolResult,
 )
+from branches.agents.gates import GateDefinition
 from branches.agents.manifest import AGENTS
+from branches.agents.options import AgentsOptions
 
 __all__ = [
     "AGENTS",
@@ -22,4 +34,14 @@ __all__ = [
     "AgentToolCall",
     "AgentToolFault",
     "AgentToolResult",
+    "AgentsOptions",
+    "Crystal",
+    "CrystalError",
+    "CrystalRequest",
+    "CrystalResponse",
+    "GateDefinition",
+    "Message",
+    "ToolCall",
+    "ToolChoice",
+    "Usage",
 ]

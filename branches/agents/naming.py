@@ -1,0 +1,42 @@
+"""How runs, turns and gate calls are named: everything derives from the prompt, so a restart finds it again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from journals import derive_id
+
+LOOP: Final = "@cantrip"
+"""The policy that is the loop; `@` keeps it apart from gates."""
+CRYSTAL: Final = "@crystal"
+"""The policy that asks the crystal."""
+
+
+def entity_id(instance: str, session: str) -> str:
+    """The id of the entity of a session."""
+    return derive_id("entity", instance, session)
+
+
+def run_id(prompt_id: str) -> str:
+    """The id of the run that answers a prompt: one episode."""
+    return derive_id(prompt_id, "run")
+
+
+def turn_key(turn: int) -> str:
+    """The key of the crystal's call in a turn, counted from 1."""
+    return f"turn {turn}"
+
+
+def gate_key(turn: int, index: int) -> str:
+    """The key of a turn's gate call, counted from 0."""
+    return f"turn {turn}.{index}"
+
+
+def turn_id(run: str, turn: int) -> str:
+    """The id of a turn, which is that of its call of the crystal."""
+    return derive_id(run, turn_key(turn))
+
+
+def gate_call_id(run: str, turn: int, index: int) -> str:
+    """The id of a gate call, which is the correlation id of its `AgentToolCall`."""
+    return derive_id(run, gate_key(turn, index))

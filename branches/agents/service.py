@@ -1,0 +1,140 @@
+"""The Agents service: finds the entity of each conversation, lets it act, and brings home what its gates answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from branches.agents.cantrip import configure
+from branches.agents.chunks import ChunkWriter
+from branches.agents.crystal import Crystal
+from branches.agents.entries import AgentPrompt, AgentResponse, AgentToolFault, AgentToolResult
+from branches.agents.gates import GateDefinition
+from branches.agents.options import AgentsOptions
+from branches.agents.session import Session, SessionUnreadable, Workshop
+from branches.service import first_error
+from journals import ClaimLost, Entry, Journal, Record
+from policies import Clock, SystemClock
+
+_log = structlog.get_logger(__name__)
+_ASKED = (AgentPrompt.kind(), AgentResponse.kind())
+_ARRIVING = (AgentPrompt.kind(), AgentToolResult.kind(), AgentToolFault.kind())
+_IDLE_SESSIONS = 500
+_LOADING_AT_ONCE = 50
+
+
+class AgentsService:
+    """One agents instance over its journal.
+
+    Conversations do not wait for each other; within one, prompts are answered in order. The loop that reads the
+    journal's tail never waits for an entity, so an entity never blocks the path that its own result comes home by.
+    After a restart every prompt without a response is gone on with, exactly where it stopped.
+
+    `gates` are what others serve; of these the options name those in the circle. Raises `InvalidCantrip` if the
+    options describe none that works.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        journal: Journal,
+        crystal: Crystal,
+        gates: Iterable[GateDefinition],
+        options: AgentsOptions,
+        *,
+        owner: str,
+        clock: Clock | None = None,
+        chunk_journal: Journal | None = None,
+        idle_sessions: int = _IDLE_SESSIONS,
+    ) -> None:
+        self._name, self._journal = name, journal
+        self._chunks = None if chunk_journal is None else ChunkWriter(chunk_journal)
+        self._shop = Workshop(
+            name=name,
+            owner=owner,
+            journal=journal,
+            cantrip=configure(crystal, options, gates),
+            clock=SystemClock() if clock is None else clock,
+            tool_timeout_s=options.tool_timeout_s,
+            chunks=self._chunks,
+        )
+        self._idle_sessions = idle_sessions
+        self._working: dict[str, Session] = {}
+        self._idle: OrderedDict[str, Session] = OrderedDict()
+        self._loading = asyncio.Semaphore(_LOADING_AT_ONCE)
+
+    def __repr__(self) -> str:
+        return f"<AgentsService {self._name}: {len(self._working)} sessions at work, {len(self._idle)} idle>"
+
+    @property
+    def name(self) -> str:
+        """The name of the agents instance."""
+        return self._name
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Serve until cancelled. Raises what the journal raises, and whatever breaks an invariant of ours."""
+        self._working.clear()
+        self._idle.clear()
+        end = await self._journal.end()
+        unanswered = await self._unanswered(end + 1)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                if self._chunks is not None:
+                    tasks.create_task(self._chunks.run())
+                for session in unanswered:
+                    self._start(Session(session, self._shop), tasks)
+                ready()
+                async for group in self._journal.tail_groups(end, kinds=_ARRIVING):
+                    for record in group:
+                        self._dispatch(record, tasks)
+        except BaseExceptionGroup as group:
+            raise first_error(group) from None
+
+    async def _unanswered(self, before: int) -> list[str]:
+        """The sessions with a prompt that has no response."""
+        open: dict[str, str] = {}
+        async for record in self._journal.read(before=before, kinds=_ASKED):
+            if isinstance(record.entry, AgentResponse):
+                open.pop(record.causation_id or "", None)
+            elif isinstance(record.entry, AgentPrompt) and not record.imported:
+                open[record.id] = record.session
+        return list(dict.fromkeys(open.values()))
+
+    def _dispatch(self, record: Record[Entry], tasks: asyncio.TaskGroup) -> None:
+        """Hand a record to its session. Answers for sessions that wait for none are recorded, and that is all."""
+        session = self._working.get(record.session)
+        if session is not None:
+            session.take(record)
+        elif isinstance(record.entry, AgentPrompt) and not record.imported:
+            session = self._idle.pop(record.session, None) or Session(record.session, self._shop)
+            session.take(record)
+            if session.has_work:
+                self._start(session, tasks)
+            else:
+                self._rest(session)
+
+    def _start(self, session: Session, tasks: asyncio.TaskGroup) -> None:
+        self._working[session.name] = session
+        tasks.create_task(self._work(session))
+
+    async def _work(self, session: Session) -> None:
+        try:
+            await session.work(self._loading)
+        except ClaimLost as lost:
+            _log.info("session taken over", session=session.name, error=str(lost))
+            del self._working[session.name]
+        except SessionUnreadable as unreadable:
+            _log.error("session cannot be read", session=session.name, error=str(unreadable))
+            del self._working[session.name]
+        else:
+            del self._working[session.name]
+            self._rest(session)
+
+    def _rest(self, session: Session) -> None:
+        """Keep an idle session's context at hand; those that were used last."""
+        self._idle[session.name] = session
+        if len(self._idle) > self._idle_sessions:
+            self._idle.popitem(last=False)

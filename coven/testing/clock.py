@@ -1,0 +1,51 @@
+"""A clock that stands still until a test moves it."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+
+class _Alarm:
+    def __init__(self, callback: Callable[[], object]) -> None:
+        self.callback: Callable[[], object] | None = callback
+
+    def cancel(self) -> None:
+        """See `Alarm.cancel`."""
+        self.callback = None
+
+
+class ManualClock:
+    """See `policies.Clock`. Give a store `clock=clock.now`, so that records carry the same time."""
+
+    def __init__(self, now: float = 1_000_000.0) -> None:
+        self._now = now
+        self._alarms: list[tuple[float, int, _Alarm]] = []
+        self._set = 0
+
+    def __repr__(self) -> str:
+        return f"<ManualClock {self._now:g}, {self.pending} alarms>"
+
+    @property
+    def pending(self) -> int:
+        """How many alarms are set."""
+        return sum(alarm.callback is not None for _, _, alarm in self._alarms)
+
+    def now(self) -> float:
+        """See `Clock.now`."""
+        return self._now
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> _Alarm:
+        """See `Clock.call_at`; one that is due already rings at the next `advance`, also by 0."""
+        alarm = _Alarm(callback)
+        self._set += 1
+        heapq.heappush(self._alarms, (when, self._set, alarm))
+        return alarm
+
+    def advance(self, seconds: float) -> None:
+        """Move on, ringing what falls due in order of time."""
+        self._now += seconds
+        while self._alarms and self._alarms[0][0] <= self._now:
+            _, _, alarm = heapq.heappop(self._alarms)
+            if alarm.callback is not None:
+                alarm.callback()

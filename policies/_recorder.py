@@ -1,0 +1,145 @@
+"""The recorder: one run's calls and outcomes, as they stand in its journal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+
+from journals import Claim, Draft, Entry, Journal, Record, derive_id
+from policies._action import Action
+from policies._codec import Call, Called, Codec, Outcome, Returned, Writing
+from policies._step import Step
+
+
+class Slot:
+    """What is known of one call: its outcome, once there is one, and who waits for it."""
+
+    __slots__ = ("_waiter", "action", "attempts", "outcome", "time")
+
+    def __init__(self, action: Action | None, time: float = 0.0) -> None:
+        self.action = action
+        self.attempts = 0
+        self.time = time
+        self.outcome: Outcome | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Slot attempts={self.attempts} {'open' if self.outcome is None else 'settled'}>"
+
+    def wake(self) -> None:
+        """Let whoever waits look again."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def changed(self) -> None:
+        """Wait until somebody calls `wake`."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        await self._waiter
+
+
+class Recorder:
+    """Writes a run's calls and outcomes under its claim, and takes in what the journal says about them.
+
+    Feed it through `observe`: first every record of the run that the journal holds, in order; then what its tail
+    brings. What it writes itself it observes by itself, except for the faults that it records in place of an answer
+    from outside: whether the fault or a late answer came first, only the tail can tell.
+    """
+
+    def __init__(self, journal: Journal, codec: Codec, *, claim: Claim, cause: Record[Entry]) -> None:
+        self._journal, self._codec, self._claim, self.cause = journal, codec, claim, cause
+        self._slots: dict[str, Slot] = {}
+        self._unclaimed: defaultdict[str, dict[str, Slot]] = defaultdict(dict)
+
+    def __repr__(self) -> str:
+        return f"<Recorder of {self.cause.id} in {self._journal.name}: {len(self._slots)} calls>"
+
+    def observe(self, record: Record[Entry]) -> None:
+        """Take in a record. Of several outcomes of one call the first counts; an answer to no call is ignored."""
+        said = self._codec.decode(record)
+        if isinstance(said, Called):
+            slot = self._slots.get(said.call_id)
+            if slot is None:
+                slot = self._slots[said.call_id] = Slot(said.action, record.time)
+                self._unclaimed[said.scope][said.call_id] = slot
+            slot.attempts = max(slot.attempts, said.attempt)
+        elif isinstance(said, Returned):
+            slot = self._slots.get(said.call_id)
+            if slot is not None and slot.outcome is None:
+                slot.outcome = Outcome(_with_ids(said), round(record.time, 6))
+                slot.wake()
+
+    def unclaimed(self, scope: str) -> dict[str, Slot]:
+        """The recorded calls of a scope that its policy has not made again yet."""
+        return self._unclaimed[scope]
+
+    def take(self, call: Call) -> Slot | None:
+        """The recorded call of this id, now claimed by its caller; None if it was never recorded."""
+        return self._unclaimed[call.scope].pop(call.id, None)
+
+    def is_taken(self, call: Call) -> bool:
+        """Whether a call of this id was made already in this process."""
+        return call.id in self._slots and call.id not in self._unclaimed[call.scope]
+
+    def open(self, call: Call) -> Slot:
+        """A slot for a call that is made for the first time."""
+        slot = self._slots[call.id] = Slot(call.action)
+        return slot
+
+    async def write_call(self, call: Call, attempt: int) -> None:
+        """Record the call, before anything is done. Raises what `Journal.append` raises."""
+        writing = self._codec.encode_call(call, attempt)
+        id = call.id if attempt == 1 else derive_id(call.id, "attempt", attempt)
+        record = (await self._append([(id, writing)]))[0]
+        slot = self._slots[call.id]
+        slot.attempts = attempt
+        slot.time = round(record.time, 6)
+
+    async def write_outcome(self, call: Call, steps: Sequence[Step]) -> Outcome:
+        """Record what the call came to. Raises what `Journal.append` raises."""
+        for record in await self._append(self._outcome(call, steps, "outcome")):
+            self.observe(record)
+        outcome = self._slots[call.id].outcome
+        assert outcome is not None, f"the codec cannot read the outcome of {call} that it wrote"
+        return outcome
+
+    async def write_missing(self, call: Call, steps: Sequence[Step]) -> None:
+        """Record a fault where no answer came; it counts if the tail brings it before an answer."""
+        await self._append(self._outcome(call, steps, "missing"))
+
+    def _outcome(self, call: Call, steps: Sequence[Step], what: str) -> list[tuple[str, Writing]]:
+        writings = self._codec.encode_outcome(call, steps)
+        return [(derive_id(call.id, what, n), writing) for n, writing in enumerate(writings)]
+
+    async def _append(self, writings: Sequence[tuple[str, Writing]]) -> list[Record[Entry]]:
+        cause = self.cause
+        if len(writings) == 1:
+            ((id, writing),) = writings
+            appended = await self._journal.append(
+                writing.entry,
+                session=cause.session,
+                id=id,
+                expect=self._claim,
+                cause=cause,
+                correlation_id=writing.correlation_id,
+            )
+            return [appended.record]
+        drafts = [
+            Draft(
+                entry=writing.entry,
+                session=cause.session,
+                id=id,
+                correlation_id=writing.correlation_id or cause.correlation_id,
+                causation_id=cause.id,
+                origin=cause.origin,
+            )
+            for id, writing in writings
+        ]
+        return [appended.record for appended in await self._journal.append_all(drafts, expect=self._claim)]
+
+
+def _with_ids(said: Returned) -> tuple[Step, ...]:
+    return tuple(
+        Step(derive_id(said.call_id, "step", n), step.actor, step.type, step.payload)
+        for n, step in enumerate(said.steps)
+    )
