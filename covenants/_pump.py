@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-
-import structlog
 
 from covenants.dead_letters import DeadLetter
 from covenants.routing import RoutedBy, TransformFailed
@@ -29,7 +28,7 @@ FEW = 32
 _BATCH = 500
 _SAVE_EVERY = 256
 _IDLE_SAVE_S = 30.0
-_log = structlog.get_logger("coven.router")
+_log = logging.getLogger("coven.router")
 
 
 class _Wanted(Collection[str]):
@@ -101,7 +100,7 @@ class Pump:
             try:
                 await self._flow()
             except (FenceRefused, Unacknowledged) as reason:
-                _log.info("looking where the target stands", source=self._source.name, reason=str(reason))
+                _log.info("routes of %s look where they stand: %s", self._source.name, reason)
                 await self.take()
 
     async def _flow(self) -> None:
@@ -204,9 +203,7 @@ class Pump:
         return made
 
     def _letter(self, record: Record[Entry], route: str, failure: TransformFailed) -> DeadLetter:
-        _log.warning(
-            "dead letter", route=route, journal=record.journal, position=record.position, reason=str(failure)[:300]
-        )
+        _log.warning("dead letter: %s of %s at %d: %s", route or record.kind, record.journal, record.position, failure)
         return DeadLetter(
             route=route,
             journal=record.journal,

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import nats.errors
-import structlog
-from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 
 from journals._errors import StoreMismatch, StoreRefused, StoreUnavailable
+from journals._jetstream._client import FastClient
 
 MINIMUM_SERVER = (2, 14)
 _CONNECT_TIMEOUT = 5.0
 _RECONNECT_WAIT = 0.1
-_log = structlog.get_logger("coven.journals")
+_log = logging.getLogger("coven.journals")
 
 
 class Connection:
@@ -30,7 +29,7 @@ class Connection:
 
     def __init__(self, url: str, patience: float) -> None:
         self.url, self.patience = url, patience
-        self.client = Client()
+        self.client = FastClient()
         self.on_lost: list[Callable[[], None]] = []
         self.on_back: list[Callable[[], None]] = []
         self._connected = asyncio.Event()
@@ -113,11 +112,6 @@ class Connection:
                 "safe, what was not is looked up before it is sent again: bring the server back"
             ) from None
 
-    async def listen(self, subject: str, callback: Callable[[Msg], Awaitable[None]]) -> Subscription:
-        """Hear every message on a subject; nothing is dropped, so the caller bounds what it asks for."""
-        client: Any = self.client  # its annotations are incomplete
-        return await client.subscribe(subject, cb=callback, pending_msgs_limit=0, pending_bytes_limit=0)
-
     async def request(self, subject: str, body: bytes = b"", *, timeout: float = 5.0) -> Msg:
         """Ask something that may be asked twice; asked again after an outage. Raises `StoreUnavailable`."""
         deadline = asyncio.get_running_loop().time() + self.patience
@@ -146,17 +140,17 @@ class Connection:
 
     async def _error(self, error: Exception) -> None:
         self._last_error = error
-        _log.debug("nats client error", url=self.url, error=str(error) or type(error).__name__)
+        _log.debug("NATS client at %s: %s", self.url, str(error) or type(error).__name__)
 
     async def _disconnected(self) -> None:
         self._connected.clear()
         if not self.client.is_closed:
-            _log.warning("the NATS server is away; waiting for it", url=self.url)
+            _log.warning("the NATS server at %s is away; waiting for it", self.url)
         for callback in self.on_lost:
             callback()
 
     async def _reconnected(self) -> None:
-        _log.warning("the NATS server is back", url=self.url)
+        _log.warning("the NATS server at %s is back", self.url)
         self._connected.set()
         for callback in self.on_back:
             callback()

@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 import nats.errors
-from nats.aio.msg import Msg
 
 from journals._errors import StoreUnavailable
+from journals._jetstream._client import Delivery, parse_headers
 from journals._jetstream._connection import Connection
 from journals._log import Stored
 
@@ -47,19 +47,10 @@ async def _get(connection: Connection, stream: str, prefix: str, query: dict[str
     return Stored(
         position=found["seq"],
         subject=found["subject"][len(prefix) :],
-        headers=_parse_headers(b64decode(found.get("hdrs", ""))),
+        headers=parse_headers(b64decode(found.get("hdrs", ""))),
         body=b64decode(found.get("data", "")),
         time=datetime.fromisoformat(found["time"]).timestamp(),
     )
-
-
-def _parse_headers(raw: bytes) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for line in raw.decode("utf-8", "replace").split("\r\n")[1:]:
-        name, colon, value = line.partition(":")
-        if colon:
-            headers[name] = value.strip()
-    return headers
 
 
 async def read_subject(
@@ -89,8 +80,8 @@ async def _batch(connection: Connection, stream: str, prefix: str, subject: str,
     finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     group: list[Stored] = []
 
-    async def receive(message: Msg) -> None:
-        headers = message.headers or {}
+    def receive(delivery: Delivery) -> None:
+        headers = parse_headers(delivery.headers)
         if "Status" in headers:
             if not finished.done():
                 finished.set_result(None)
@@ -100,7 +91,7 @@ async def _batch(connection: Connection, stream: str, prefix: str, subject: str,
                 position=int(headers["Nats-Sequence"]),
                 subject=headers["Nats-Subject"][len(prefix) :],
                 headers=headers,
-                body=message.data,
+                body=delivery.body,
                 time=datetime.fromisoformat(headers["Nats-Time-Stamp"]).timestamp(),
             )
         )
@@ -108,13 +99,13 @@ async def _batch(connection: Connection, stream: str, prefix: str, subject: str,
     await connection.ready()
     inbox = client.new_inbox()
     try:
-        subscription = await connection.listen(inbox, receive)
+        subscription = await client.listen(inbox, receive)
         try:
             await client.publish(f"$JS.API.DIRECT.GET.{stream}", request, inbox)
             async with asyncio.timeout(_TIMEOUT):
                 await finished
         finally:
-            await subscription.unsubscribe()
+            await client.forget(subscription)
     except (TimeoutError, nats.errors.Error, OSError):
         return []  # asked again by the caller, who waits for the connection
     return group

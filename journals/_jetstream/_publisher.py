@@ -11,9 +11,9 @@ from collections import deque
 
 import msgspec
 import nats.errors
-from nats.aio.msg import Msg
 
 from journals._errors import FenceRefused, JournalError, StoreFull, StoreMismatch, StoreUnavailable, Unacknowledged
+from journals._jetstream._client import Delivery
 from journals._jetstream._connection import Connection
 
 WINDOW = 2048
@@ -55,7 +55,7 @@ class Publisher:
 
     async def open(self) -> None:
         """Begin to listen for acknowledgements."""
-        await self._connection.listen(f"{self._prefix}*", self._acknowledged)
+        await self._client.listen(f"{self._prefix}*", self._acknowledged)
         self._connection.on_lost.append(self._lost)
 
     async def publish(self, subject: str, headers: dict[str, str], body: bytes) -> asyncio.Future[int]:
@@ -98,8 +98,8 @@ class Publisher:
             self._sweeper.cancel()
         self._lost()
 
-    async def _acknowledged(self, message: Msg) -> None:
-        token = message.subject[len(self._prefix) :]
+    def _acknowledged(self, delivery: Delivery) -> None:
+        token = delivery.subject[len(self._prefix) :]
         waiting = self._waiting.get(token)
         if waiting is None:
             return
@@ -107,10 +107,10 @@ class Publisher:
         future = waiting[0]
         if future.done():
             return
-        if not message.data:  # status 503: no responders, so nobody stored it
+        if not delivery.body:  # status 503: no responders, so nobody stored it
             future.set_exception(Unacknowledged("the server has no JetStream for this subject right now"))
             return
-        ack = _decode(message.data)
+        ack = _decode(delivery.body)
         if ack.error is None:
             future.set_result(ack.seq)
         else:

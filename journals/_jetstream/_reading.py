@@ -13,11 +13,10 @@ from typing import Any
 
 import msgspec
 import nats.errors
-from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 
 from journals._errors import StoreUnavailable
 from journals._ids import random_id
+from journals._jetstream._client import Delivery, parse_headers
 from journals._jetstream._connection import Connection
 from journals._log import Stored
 
@@ -38,14 +37,14 @@ class Reading:
         self._connection, self._stream, self._prefix = connection, stream, prefix
         self.position = after
         self.pending = 0
-        self._buffer: list[Msg] = []
+        self._buffer: list[Delivery] = []
         self._arrived = asyncio.Event()
         self._under_way = 0
         self._consumer = ""
         self._next_in_consumer = 1
         self._broken = True
         self._inbox = ""
-        self._subscription: Subscription | None = None
+        self._subscription: Any = None
 
     def __repr__(self) -> str:
         return f"<Reading {self._stream} after {self.position}{' broken' if self._broken else ''}>"
@@ -84,12 +83,12 @@ class Reading:
         messages, self._buffer = self._buffer, []
         group: list[Stored] = []
         cut = len(self._prefix)
-        for message in messages:
-            headers = message.headers
-            if headers is not None and "Status" in headers:
+        for subject, reply, raw, body in messages:
+            headers = parse_headers(raw) if raw else {}
+            if "Status" in headers:
                 self._status(headers)
                 continue
-            fields = message.reply.split(".")
+            fields = reply.split(".")
             shift = 0 if len(fields) == 9 else 2
             position, number = int(fields[5 + shift]), int(fields[6 + shift])
             if number != self._next_in_consumer:
@@ -98,9 +97,7 @@ class Reading:
             self._next_in_consumer += 1
             self._under_way -= 1
             self.position, self.pending = position, int(fields[8 + shift])
-            group.append(
-                Stored(position, message.subject[cut:], headers or {}, message.data, int(fields[7 + shift]) / _SECOND)
-            )
+            group.append(Stored(position, subject[cut:], headers, body, int(fields[7 + shift]) / _SECOND))
         return group
 
     def _status(self, headers: dict[str, str]) -> None:
@@ -124,7 +121,7 @@ class Reading:
         self._consumer = f"r{random_id()[:12]}"
         self._broken = False
         try:
-            self._subscription = await self._connection.listen(self._inbox, self._receive)
+            self._subscription = await client.listen(self._inbox, self._receive)
         except (nats.errors.Error, OSError):
             self._broken = True
             return
@@ -168,13 +165,13 @@ class Reading:
             return
         subscription, self._subscription = self._subscription, None
         try:
-            await subscription.unsubscribe()
+            await client.forget(subscription)
             await client.publish(f"$JS.API.CONSUMER.DELETE.{self._stream}.{self._consumer}", reply=self._inbox)
         except (nats.errors.Error, OSError):
             pass  # the consumer goes by itself after half a minute of inactivity
 
-    async def _receive(self, message: Msg) -> None:
-        self._buffer.append(message)
+    def _receive(self, delivery: Delivery) -> None:
+        self._buffer.append(delivery)
         self._arrived.set()
 
     def _lost(self) -> None:

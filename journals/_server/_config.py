@@ -34,19 +34,19 @@ jetstream {{
 """
 
 
-def file_limit(folder: Path) -> int:
-    """The bytes that the store may grow to: what it holds, and what is free but for a reserve.
+def file_limit(folder: Path, reserve: int) -> int:
+    """The bytes that the store may grow to: what it holds, and what is free but for the reserve.
 
     The limit makes a full disk a refused write; without it the server would run into the disk's end and switch
     JetStream off. Raises `StoreFull` when not even the reserve is free, `OSError` when the folder cannot be read.
     """
     free = shutil.disk_usage(folder).free
-    if free < RESERVE_BYTES:
+    if free < reserve:
         raise StoreFull(
             f"the disk that holds {folder} has {free / 1e6:.0f} MB left and the server needs "
-            f"{RESERVE_BYTES / 1e6:.0f}; free some space and start again"
+            f"{reserve / 1e6:.0f}; free some space and start again"
         )
-    return store_bytes(folder) + free - RESERVE_BYTES
+    return store_bytes(folder) + free - reserve
 
 
 def store_bytes(folder: Path) -> int:

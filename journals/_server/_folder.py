@@ -19,7 +19,6 @@ from journals._server._files import explain
 LOCK_FILE = "lock"
 PID_FILE = "nats.pid"
 CONFIG_FILE = "server.conf"
-_ORPHAN_GRACE = 5.0
 _POLL = 0.005
 _LOCK_BYTE = 1 << 30  # far behind the content, so that Windows lets others read who holds it
 
@@ -60,9 +59,10 @@ class FolderLock:
             os.close(self.descriptor)
 
 
-async def take_folder(folder: Path) -> FolderLock:
+async def take_folder(folder: Path, grace: float) -> FolderLock:
     """Make the folder if it is new, and own it; a server that outlived its owner is ended first.
 
+    That server gets `grace` seconds to end by itself before it is killed.
     Raises `FolderTaken`, `StoreUnavailable` for a folder that cannot be used, `StoreFull` for a full disk.
     """
     try:
@@ -74,7 +74,7 @@ async def take_folder(folder: Path) -> FolderLock:
             owner = _read_owner(descriptor)
             if owner is None or _birth(owner.pid) == owner.born:
                 raise FolderTaken(folder, owner and owner.pid)
-            await _end_orphan(folder, descriptor)
+            await _end_orphan(folder, descriptor, grace)
         elif sys.platform == "win32":
             await _end_unlocked_orphan(folder)
         os.ftruncate(descriptor, 0)
@@ -134,14 +134,14 @@ def _birth(pid: int) -> str | None:
     return ""
 
 
-async def _end_orphan(folder: Path, descriptor: int) -> None:
+async def _end_orphan(folder: Path, descriptor: int, grace: float) -> None:
     """The owner is dead and its server still holds the lock: end the server, and have the lock."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         pid = await _server_pid(folder)
         if pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, sign)
-        deadline = time.monotonic() + _ORPHAN_GRACE
+        deadline = time.monotonic() + grace
         while time.monotonic() < deadline:
             if _try_lock(descriptor):
                 return

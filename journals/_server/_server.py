@@ -14,7 +14,7 @@ from journals._errors import StoreUnavailable
 from journals._server._address import Durability, ServerAddress, read_address, write_address
 from journals._server._binary import binary_version, find_binary
 from journals._server._child import Child, ServerFailure
-from journals._server._config import file_limit, render_config
+from journals._server._config import RESERVE_BYTES, file_limit, render_config
 from journals._server._files import explain, write_private
 from journals._server._folder import CONFIG_FILE, FolderLock, take_folder
 from journals._server._info import ServerInfo, read_info
@@ -47,12 +47,17 @@ class EmbeddedServer:
         binary: Path | None = None,
         start_timeout: float = 60.0,
         stop_timeout: float = 5.0,
+        reserve_bytes: int = RESERVE_BYTES,
     ) -> None:
-        """Nothing is started yet. `binary` is another `nats-server` than the installed one; times are in seconds."""
+        """Nothing is started yet. `binary` is another `nats-server` than the installed one; times are in seconds.
+
+        The store leaves `reserve_bytes` of the disk free: at that point appends are refused with `StoreFull`.
+        """
         self.folder = Path(folder).absolute()
         self.durability: Durability = durability
         self.log_path = self.folder / LOG_FILE
-        self._binary, self._start_timeout, self._stop_timeout = binary, start_timeout, stop_timeout
+        self._binary, self._reserve_bytes = binary, reserve_bytes
+        self._start_timeout, self._stop_timeout = start_timeout, stop_timeout
         self._state: State = "stopped"
         self._changing = asyncio.Lock()
         self._lock: FolderLock | None = None
@@ -108,7 +113,7 @@ class EmbeddedServer:
         async with self._changing:
             if self._lock is not None:
                 return
-            lock = await take_folder(self.folder)
+            lock = await take_folder(self.folder, self._stop_timeout)
             self._state = "starting"
             try:
                 await self._start(lock)
@@ -129,6 +134,7 @@ class EmbeddedServer:
                 self._lock.release()
                 self._lock = None
                 self._state = "stopped"
+                self._failed.clear()
 
     async def restart(self) -> None:
         """Start it again, on the same port with the same token; end it first if it still runs.
@@ -168,9 +174,8 @@ class EmbeddedServer:
         try:
             if stored := written_by(self.folder):
                 check_version(self.folder, stored, await asyncio.to_thread(binary_version, binary))
-            config = render_config(
-                port=port, token=token, durability=self.durability, max_file_bytes=file_limit(self.folder)
-            )
+            limit = file_limit(self.folder, self._reserve_bytes)
+            config = render_config(port=port, token=token, durability=self.durability, max_file_bytes=limit)
             write_private(self.folder / CONFIG_FILE, config.encode())
             child = Child(binary, self.folder / CONFIG_FILE, LogFile(self.log_path), lock.descriptor, self._on_failure)
             try:

@@ -1,0 +1,93 @@
+"""Circles: their gates exist and are served, and every episode comes to an end."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from branches.agents.gates import DONE
+from branches.agents.options import AgentsOptions
+from branches.agents.wards import resolve
+from covenants.checks.scope import BRANCHES, Scope
+from covenants.document import Path
+from covenants.model import Branch
+from covenants.problems import nearest, shown
+
+_ASKING = "ApprovalAsked"
+
+
+def circle_gates(branch: Branch) -> tuple[str, ...]:
+    """The gates of an agents instance."""
+    options = branch.options
+    return options.circle.gates if isinstance(options, AgentsOptions) else ()
+
+
+def approved_gates(branch: Branch) -> tuple[str, ...]:
+    """The gates of an agents instance that wait for a person's approval."""
+    options = branch.options
+    return cast("tuple[str, ...]", getattr(options.circle, "approve", ())) if isinstance(options, AgentsOptions) else ()
+
+
+def check_circles(scope: Scope) -> None:
+    """Run all checks of this file."""
+    for branch in scope.branches.values():
+        if isinstance(branch.options, AgentsOptions):
+            path = (*BRANCHES, branch.name, "circle")
+            for key, gates in (("gates", circle_gates(branch)), ("approve", approved_gates(branch))):
+                for gate in gates:
+                    _check_gate(scope, branch, gate, _path_of(scope, (*path, key), gate))
+            _check_end(scope, branch, branch.options, path)
+            _check_approvals(scope, branch, path)
+
+
+def _check_gate(scope: Scope, branch: Branch, gate: str, path: Path) -> None:
+    if gate == DONE.name:
+        return
+    spells = scope.spells()
+    serving = _serving(scope, branch)
+    if gate in spells:
+        substrate = spells[gate].substrate()
+        if not any(gate in other.spells for other in serving):
+            where = serving[0].name if serving else "spellcasting"
+            message = f"the gate `{gate}` needs the substrate `{substrate}`, which is not configured"
+            scope.document.add("E215", message, f"add `{substrate}: …` under `{where}:`", at=path)
+        return
+    known = [DONE.name, *spells]
+    near = nearest(gate, known)
+    hint = f"did you mean `{near}`?" if near else f"there are: {', '.join(known)}"
+    scope.document.add("E214", f"there is no gate `{shown(gate)}`", hint, at=path)
+
+
+def _serving(scope: Scope, branch: Branch) -> list[Branch]:
+    """The spellcasting instances that this one's calls reach; all of them, as long as it has no route to any."""
+    all_of_them = [other for other in scope.branches.values() if other.type == "spellcasting"]
+    reached = {
+        target.instance
+        for line in scope.lines
+        if line.source is not None and line.source.instance == branch.name and line.source.kind.answers
+        for target in line.targets
+    }
+    return [other for other in all_of_them if other.name in reached] or all_of_them
+
+
+def _check_end(scope: Scope, branch: Branch, options: AgentsOptions, path: Path) -> None:
+    if DONE.name not in options.circle.gates:
+        message = f"the circle of {branch.name} has no gate `{DONE.name}`: nothing can end an episode"
+        scope.document.add("E216", message, f"add `{DONE.name}` to the gates", at=(*path, "gates"))
+    if not resolve(options.circle.wards).truncates:
+        message = f"the circle of {branch.name} has no ward that ends an episode"
+        scope.document.add("E216", message, "add `wards: [{max_turns: 40}]`", at=(*path, "wards"))
+
+
+def _check_approvals(scope: Scope, branch: Branch, path: Path) -> None:
+    """An approval needs somebody who can be asked: without that kind the gate would run as if nothing were said."""
+    if approved_gates(branch) and branch.manifest.get(_ASKING) is None:
+        message = "gates cannot wait for an approval here: this version of the Agents branch has no way to ask"
+        scope.document.add("E218", message, "take the gate out of the circle", at=(*path, "approve"), key=True)
+
+
+def _path_of(scope: Scope, path: Path, gate: str) -> Path:
+    """Where a gate stands in its list."""
+    found: Any = scope.document.root
+    for step in path:
+        found = cast("dict[Any, Any]", found).get(step) if isinstance(found, dict) else None
+    return (*path, cast("list[Any]", found).index(gate)) if isinstance(found, list) and gate in found else path
