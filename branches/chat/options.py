@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 
 class ChatOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -14,5 +15,5 @@ class ChatOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
       chat: {leaf: console, options: {sender: Ada}}
     """
 
-    leaf: str = "console"
-    options: dict[str, Any] = {}
+    leaf: Annotated[str, Meta(description="the chat platform")] = "console"
+    options: Annotated[dict[str, Any], Meta(description="the options of the leaf")] = {}

@@ -19,8 +19,9 @@ from branches.chat import CHAT, ChatEfferentDraft
 from branches.chat.leaf import DeliveryFailed
 from branches.chat.service import ChatService
 from branches.service import Finished
-from journals import Journal, MemoryStore
-from leaves.chats.console import Console, ConsoleOptions, read_lines, visible
+from journals import Journal, MemoryStore, StoreUnavailable
+from leaves.chats._terminal import LineReader, visible
+from leaves.chats.console import Console, ConsoleOptions
 
 
 class Pipe:
@@ -151,9 +152,9 @@ async def test_bytes_that_are_no_text_are_replaced_and_windows_line_ends_dropped
     assert await texts(journal) == ["caf\ufffd", "\x00"]
 
 
-async def test_input_that_is_closed_from_the_start_finishes_at_once(journal, stdout):
-    console = Console(ConsoleOptions(), "chat", stdin=None, stdout=stdout.writer)
-    console._stdin = None
+async def test_input_that_is_closed_from_the_start_finishes_at_once(journal, stdout, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    console = Console(ConsoleOptions(), "chat", stdout=stdout.writer)
     async with conversing(journal, console) as service:
         with pytest.raises(Finished):
             await service
@@ -248,6 +249,36 @@ async def test_a_delivery_to_another_conversation_raises(stdin, stdout, journal)
     assert repr(console) == "<Console chat pipe session=console>"
 
 
+async def test_a_line_that_could_not_be_recorded_is_sent_again_when_the_service_comes_back(journal, stdin, stdout):
+    class Away:
+        async def receive(self, *_):
+            raise StoreUnavailable("the server is away")
+
+    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    stdin.type("one\ntwo\n")
+    stdin.writer.close()
+    with pytest.raises(StoreUnavailable):
+        await console.run(Away(), lambda: None)
+    async with conversing(journal, console) as service:
+        with pytest.raises(Finished):
+            await service
+    assert await texts(journal) == ["one", "two"]
+    assert stdout.printed() == "<one>\n<two>\n"
+
+
+async def test_input_that_arrives_between_two_lives_of_the_service_is_not_lost(journal, stdin, stdout):
+    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    async with conversing(journal, console):
+        stdin.type("one\n")
+        await journal.wait_for(lambda r: r.kind == "ChatDelivered", timeout=10)
+    stdin.type("two\n")
+    stdin.writer.close()
+    async with conversing(journal, console) as service:
+        with pytest.raises(Finished):
+            await service
+    assert await texts(journal) == ["one", "two"]
+
+
 @given(st.lists(st.text(alphabet=st.characters(exclude_characters="\n\r", codec="utf-8"), max_size=20), max_size=8))
 def test_lines_come_out_as_they_went_in_however_the_pipe_cuts_them(lines):
     read, write = os.pipe()
@@ -257,7 +288,10 @@ def test_lines_come_out_as_they_went_in_however_the_pipe_cuts_them(lines):
         os.close(write)
 
     async def collect() -> list[str]:
-        return [line async for line in read_lines(read)]
+        reader, found = LineReader(read), list[str]()
+        while (line := await reader.line()) is not None:
+            found.append(line)
+        return found
 
     assert asyncio.run(collect()) == lines
     os.close(read)

@@ -1,0 +1,189 @@
+"""Supervision: services are started in order, restarted when they fail, given up visibly, and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from branches.service import Finished, Service, first_error
+from coven.backoff import Backoff
+from coven.clock import Clock, SystemClock
+from coven.lifecycle import ServiceChanged, State
+from journals import ClaimLost, JournalError
+
+STOP_TIMEOUT_S = 3.0
+_GRACE_S = 0.2
+_log: Any = structlog.get_logger("coven.host")
+
+Note = Callable[[ServiceChanged], Awaitable[None]]
+
+
+class ServiceFailed(Exception):
+    """A service could not start, or failed too often. The others were stopped, and nothing recorded is lost."""
+
+    def __init__(self, service: str, error: BaseException, failures: int = 0, window: float = 0.0) -> None:
+        how = f"failed {failures} times within {window:g} s and was given up" if failures else "could not start"
+        super().__init__(f"service {service!r} {how}: {describe(error)}")
+        self.service, self.error, self.failures = service, error, failures
+
+
+class TakenOver(Exception):
+    """Another coven has taken a service's work over, so this one stopped: two of them would fight for ever."""
+
+    def __init__(self, service: str, lost: ClaimLost) -> None:
+        super().__init__(
+            f"service {service!r} was taken over by another coven that runs on the same journals, so this one has "
+            f"stopped ({lost}); run each service once, or start this one again to take the work back"
+        )
+        self.service, self.lost = service, lost
+
+
+class Supervisor:
+    """Runs services as long as they should run.
+
+    They are started in the order given, each when the one before it is ready, and stopped in reverse order. One that
+    fails is started again after a growing delay while the others go on; when it fails too often, all are stopped:
+    half a coven would take prompts that nobody answers. `note` records every change of state.
+    """
+
+    def __init__(
+        self,
+        services: Sequence[Service],
+        *,
+        host: str,
+        note: Note,
+        backoff: Backoff | None = None,
+        clock: Clock | None = None,
+        stop_timeout: float = STOP_TIMEOUT_S,
+    ) -> None:
+        self._host, self._note_entry = host, note
+        self.backoff, self.clock = backoff or Backoff(), clock or SystemClock()
+        self._stop_timeout = stop_timeout
+        self._keepers = [_Keeper(self, service) for service in services]
+
+    def __repr__(self) -> str:
+        return f"<Supervisor {', '.join(f'{keeper.name} {keeper.state}' for keeper in self._keepers)}>"
+
+    @property
+    def states(self) -> dict[str, State]:
+        """Where each service stands."""
+        return {keeper.name: keeper.state for keeper in self._keepers}
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Run all until one is `Finished`, or this is cancelled; everything is stopped when it returns or raises.
+
+        Raises `ServiceFailed` and `TakenOver`.
+        """
+        running: dict[asyncio.Task[None], _Keeper] = {}
+        try:
+            for keeper in self._keepers:
+                started = asyncio.Event()
+                task = asyncio.create_task(keeper.keep(started), name=keeper.name)
+                running[task] = keeper
+                waiting = asyncio.create_task(started.wait())
+                await asyncio.wait([waiting, *running], return_when=asyncio.FIRST_COMPLETED)
+                waiting.cancel()
+                if any(task.done() for task in running):
+                    break
+            else:
+                ready()
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await self._stop(running)
+        for task in running:
+            if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, Finished):
+                raise error
+
+    async def _stop(self, running: dict[asyncio.Task[None], _Keeper]) -> None:
+        """Stop in reverse order, within the stop timeout altogether; each has at least a short grace."""
+        deadline = asyncio.get_running_loop().time() + self._stop_timeout
+        for task, keeper in reversed(running.items()):
+            if task.done():
+                continue
+            await self.note(keeper, State.STOPPING)
+            task.cancel()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _GRACE_S)):
+                    await asyncio.wait([task])
+            if task.done():
+                await self.note(keeper, State.STOPPED)
+            else:
+                _log.error("service does not stop; it is left behind", service=keeper.name)
+
+    async def note(self, keeper: _Keeper, state: State, reason: str | None = None, failures: int = 0) -> None:
+        """Record a change; a store that is away keeps nobody from starting or stopping."""
+        keeper.state = state
+        entry = ServiceChanged(service=keeper.name, state=state, host=self._host, reason=reason, failures=failures)
+        _log.debug("service", name=keeper.name, state=state.value, reason=reason)
+        try:
+            async with asyncio.timeout(self._stop_timeout):
+                await self._note_entry(entry)
+        except (JournalError, TimeoutError) as error:
+            _log.warning("a lifecycle entry was not recorded", service=keeper.name, state=state.value, error=str(error))
+
+
+class _Keeper:
+    """Keeps one service running, in a task of its own."""
+
+    def __init__(self, supervisor: Supervisor, service: Service) -> None:
+        self._supervisor, self._service = supervisor, service
+        self.name = service.name
+        self.state = State.STOPPED
+
+    async def keep(self, started: asyncio.Event) -> None:
+        """Run the service again and again. Raises `Finished`, `ServiceFailed`, `TakenOver`."""
+        note, backoff, clock = self._supervisor.note, self._supervisor.backoff, self._supervisor.clock
+        failures: tuple[float, ...] = ()
+        while True:
+            await note(self, State.STARTING)
+            error = await self._run(started)
+            if isinstance(error, Finished):
+                raise error
+            failures = backoff.recent((*failures, clock.now()), clock.now())
+            await note(self, State.FAILED, describe(error), len(failures))
+            if isinstance(error, ClaimLost):
+                raise TakenOver(self.name, error) from error
+            if not started.is_set():
+                raise ServiceFailed(self.name, error) from error
+            delay = backoff.delay(failures, clock.now())
+            if delay is None:
+                raise ServiceFailed(self.name, error, len(failures), backoff.window) from error
+            _log.warning("service failed; it is started again", service=self.name, delay=delay, error=describe(error))
+            _log.debug("the failure in full", service=self.name, exc_info=error)
+            await clock.sleep(delay)
+
+    async def _run(self, started: asyncio.Event) -> BaseException:
+        """One life of the service: gives what ended it."""
+        noting: list[asyncio.Task[None]] = []
+
+        def ready() -> None:
+            started.set()
+            noting.append(asyncio.create_task(self._supervisor.note(self, State.RUNNING)))
+
+        try:
+            await self._service.run(ready)
+        except BaseExceptionGroup as group:
+            return first_error(group)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return error  # nobody cancelled us: the service did so itself
+        except Exception as error:  # noqa: BLE001 - the boundary: whatever ends a service is its failure
+            return error
+        finally:
+            for task in noting:
+                await task
+        return RuntimeError("it ended by itself")
+
+
+def describe(error: BaseException) -> str:
+    """An error on one line: ours by their message alone, since it says what to do; others with their type."""
+    text = " ".join(str(error).split())
+    if isinstance(error, JournalError) and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
