@@ -169,7 +169,7 @@ def _compose(document: Document) -> Any:
     except YAMLError as error:
         document.add("E105", f"this is no YAML: {shown(error, 200)}", "")
         return None
-    except Exception as error:  # the boundary to the parser, which raises its inner errors on some broken escapes
+    except Exception as error:  # noqa: BLE001 - the boundary to the parser: broken escapes raise its inner errors
         document.add("E105", f"this is no YAML: {shown(error, 200)}", "look for a broken escape in a quoted text")
         return None
     if node is None:

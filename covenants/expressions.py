@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 import msgspec.inspect as mi
@@ -79,7 +80,7 @@ def compile_expression(value: Any, entry: type[Entry]) -> Expression:
     A number, true, false or nothing of the file stands for itself; a text is an expression.
     """
     if not isinstance(value, str):
-        return Expression(str(value), lambda _: value, constant=True)
+        return Expression(str(value), partial(_always, value), constant=True)
     fields = {field.encode_name: field for field in msgspec.structs.fields(entry)}
     bare = _BARE.fullmatch(value)
     if bare and bare["name"] not in _CONSTANTS:
@@ -108,7 +109,7 @@ def _compile_cel(text: str, fields: Mapping[str, Any]) -> Expression:
 
     try:
         program = cel.compile(text)
-        references = cast("dict[str, list[str]]", program.references())
+        references = program.references()
     except ValueError as error:
         raise _syntax_error(text, str(error)) from None
     blank = _QUOTED.sub(lambda match: " " * len(match[0]), text)
@@ -137,12 +138,16 @@ def _compile_cel(text: str, fields: Mapping[str, Any]) -> Expression:
     return _constant(text, lambda: program.execute(functions))
 
 
+def _always(value: Any, record: Any) -> Any:
+    return value
+
+
 def _constant(text: str, execute: Callable[[], Any]) -> Expression:
     try:
         value = execute()
     except _RUN_ERRORS as error:
         raise ExpressionError("E304", f"this can never be evaluated: {shown(error, 200)}", 0, "") from None
-    return Expression(text, lambda _: value, constant=True)
+    return Expression(text, partial(_always, value), constant=True)
 
 
 def _context(
@@ -181,7 +186,7 @@ def _functions(names: list[str], blank: str) -> dict[str, Any]:
     """The functions beyond CEL's own that an expression calls. Raises `ExpressionError` for one that nobody has."""
     from cel.stdlib import STDLIB_FUNCTIONS
 
-    library = cast("dict[str, Callable[..., Any]]", STDLIB_FUNCTIONS)
+    library = STDLIB_FUNCTIONS
     last = {name.rpartition(".")[2]: name for name in library}
     called = [name for name in names if name.isidentifier()]
     for name in called:

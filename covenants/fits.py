@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 from types import NoneType
-from typing import Any
+from typing import Any, cast
 
 import msgspec.inspect as mi
 
@@ -35,7 +35,7 @@ _GIVES: dict[type[mi.Type], frozenset[str]] = {
     mi.TypedDictType: frozenset({"object"}),
     mi.DataclassType: frozenset({"object"}),
 }
-_TAKES_MORE = {
+_TAKES_MORE: dict[type[mi.Type], frozenset[str]] = {
     mi.FloatType: frozenset({"int", "float"}),
     mi.DecimalType: frozenset({"int", "float", "str"}),
     mi.DateTimeType: frozenset({"int", "float", "str"}),
@@ -129,8 +129,8 @@ def _takes(node: mi.Type) -> frozenset[str]:
 
 
 def _kinds_of(values: Iterable[Any]) -> frozenset[str]:
-    names = {
+    names: dict[type[Any], str] = {
         NoneType: "null", bool: "bool", int: "int", float: "float", str: "str", list: "array", tuple: "array",
         dict: "object", bytes: "str",
     }  # fmt: skip
-    return frozenset(names.get(type(value), "object") for value in values)
+    return frozenset(names.get(cast("type[Any]", type(value)), "object") for value in values)

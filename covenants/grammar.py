@@ -49,9 +49,7 @@ def parse_route(text: str) -> RouteText:
     if arrow[0] == "=>":
         raise GrammarError("the arrow of a route is `->`", arrow.start(), "write `->`")
     if len(arrows) > 1:
-        raise GrammarError(
-            "a route has one arrow", arrows[1].start(), "write two routes, one line each"
-        )
+        raise GrammarError("a route has one arrow", arrows[1].start(), "write two routes, one line each")
     source = parse_endpoint(text[: arrow.start()], 0)
     if source.instance is None and source.kind == NOWHERE:
         raise GrammarError("nothing comes from `nowhere`", source.offset, "write the kind that is routed here")

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import msgspec
 
-from branches.secret import REFERENCE, Secret, SecretUnset, fill
+from branches.secret import Secret, SecretUnset, fill
 from covenants.document import Document, Path
 from covenants.problems import shown, suggest
 
 _ERROR_PATH = re.compile(r" - at `\$(?P<path>[^`]*)`$")
 _STEP = re.compile(r"\[(?P<index>\d+)\]|\.(?P<name>\w+)")
-_JSON_NAMES = {
+_JSON_NAMES: dict[type[Any], str] = {
     str: "text",
     int: "a whole number",
     float: "a number",
@@ -59,7 +59,8 @@ class Shaper:
         if get_origin(wanted) in (list, tuple) and isinstance(value, list) and _is_uniform(wanted):
             items = cast("list[Any]", value)
             built = [self.build(get_args(wanted)[0], item, (*path, number)) for number, item in enumerate(items)]
-            return get_origin(wanted)(item for item in built if item is not INVALID)
+            kept = [item for item in built if item is not INVALID]
+            return tuple(kept) if get_origin(wanted) is tuple else kept
         if get_origin(wanted) is dict and isinstance(value, dict):
             pairs = cast("dict[str, Any]", value)
             built = {name: self.build(get_args(wanted)[1], item, (*path, name)) for name, item in pairs.items()}
@@ -137,7 +138,9 @@ class Shaper:
             return INVALID  # noted by the check of variables, which knows whether this branch runs here
 
     def _wrong(self, path: Path, wanted: str, value: Any) -> Invalid:
-        return self._refuse(path, f"{wanted} belongs here, not {_JSON_NAMES.get(type(value), 'this')}", "")
+        return self._refuse(
+            path, f"{wanted} belongs here, not {_JSON_NAMES.get(cast('type[Any]', type(value)), 'this')}", ""
+        )
 
     def _refuse(self, path: Path, message: str, hint: str) -> Invalid:
         self._document.add("E112", message, hint, at=path)
@@ -179,8 +182,7 @@ def _takes(member: Any, value: Any) -> bool:
         return isinstance(value, dict)
     if origin in (list, tuple):
         return isinstance(value, list)
-    accepts: Callable[[Any], bool] = {bool: _is_bool, int: _is_int, float: _is_number}.get(origin, lambda _: False)
-    return isinstance(value, str) if origin is str else accepts(value)
+    return origin in _ACCEPTS and _ACCEPTS[cast("type[Any]", origin)](value)
 
 
 def _is_bool(value: Any) -> bool:
@@ -193,6 +195,18 @@ def _is_int(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_ACCEPTS: dict[type[Any], Callable[[Any], bool]] = {
+    bool: _is_bool,
+    int: _is_int,
+    float: _is_number,
+    str: _is_text,
+}
 
 
 def _plain(text: str) -> str:

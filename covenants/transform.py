@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -45,8 +45,8 @@ class Route:
         "_condition",
         "_fault",
         "_make",
-        "fault_kind",
         "fault_instance",
+        "fault_kind",
         "from_beginning",
         "max_hops",
         "name",
@@ -138,7 +138,7 @@ def make_by_code(via: Via, name: str, targets: tuple[type[Entry], ...]) -> Make:
             raise TransformFailed("via", f"{name} raised {type(error).__name__}: {error}") from error
         if made is None:
             return []
-        entries: list[Any] = made if isinstance(made, list) else [made]
+        entries = cast("list[Any]", made) if isinstance(made, list) else [made]
         return [_validated(entry, name, targets) for entry in entries]
 
     return make
@@ -177,10 +177,11 @@ def _converted(value: Any, wanted: Any, field: str) -> Any:
 
 
 def _validated(entry: Any, name: str, targets: tuple[type[Entry], ...]) -> Entry:
-    if type(entry) not in targets:
+    target = next((target for target in targets if type(entry) is target), None)
+    if target is None:
         wanted = " or ".join(target.kind() for target in targets)
         raise TransformFailed("via", f"{name} gave a {type(entry).__name__}; this route takes {wanted}")
     try:
-        return msgspec.convert(msgspec.to_builtins(entry), type(entry))
+        return msgspec.convert(msgspec.to_builtins(entry), target)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise TransformFailed("via", f"{name} gave a {type(entry).__name__} that is not valid: {error}") from None
+        raise TransformFailed("via", f"{name} gave a {target.kind()} that is not valid: {error}") from None

@@ -61,7 +61,9 @@ def load_module(path: Path) -> ModuleType:
         hint = "a file of user code is loaded by itself: it can import what is installed, but not its neighbours"
         where = _line_of(error, path)
         raise UserCodeError(
-            "E405", f"{path.name}{where} raised {type(error).__name__}: {error}", hint if isinstance(error, ImportError) else ""
+            "E405",
+            f"{path.name}{where} raised {type(error).__name__}: {error}",
+            hint if isinstance(error, ImportError) else "",
         ) from error
     return module
 

@@ -35,6 +35,10 @@ class CircleOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     wards: Annotated[tuple[Ward, ...], Meta(description="of several, the most restrictive holds")] = (
         Ward(max_turns=40),
     )
+    approve: Annotated[
+        tuple[str, ...],
+        Meta(description="gates that wait for a person's approval; refused as long as the branch has no way to ask"),
+    ] = ()
 
 
 class AgentsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

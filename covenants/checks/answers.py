@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from covenants.checks.circles import circle_gates
-from covenants.checks.scope import COVENANT, Line, Scope
+from covenants.checks.scope import Line, Scope
 from covenants.conversions import conversion
 from covenants.transform import Endpoint
 
@@ -37,9 +39,9 @@ def _check_way_home(scope: Scope, line: Line, asking: Endpoint, request: Endpoin
         if any(not other.complete for other in lines):
             continue
         name = scope.written(Endpoint(request.instance, kind))
-        best = max(homes, key=lambda home: _alike(home, kind.name))
+        best = max(homes, key=partial(_alike, kind.name))
         home = scope.written(_endpoint(scope, asking.instance, best))
-        message = f"`{scope.written(request)}` is asked for, and its answer `{name}` does not come home: the caller waits for ever"
+        message = f"the answer `{name}` to `{scope.written(request)}` does not come home: the caller waits for ever"
         at = lines[0].path if lines else line.path
         scope.document.add("E211", message, f"add `- {name} -> {home}`", at=at)
 
@@ -52,7 +54,9 @@ def _check_silenced(scope: Scope, line: Line, source: Endpoint) -> None:
     served = [gate for gate in circle_gates(branch) if gate in scope.spells()]
     if served:
         name = scope.written(source)
-        message = f"`{name}` goes nowhere, but the circle of {branch.name} has gates of Spellcasting: {', '.join(served)}"
+        message = (
+            f"`{name}` goes nowhere, but the circle of {branch.name} has gates of Spellcasting: {', '.join(served)}"
+        )
         hint = f"write `- {name} -> SpellInvocation`, or take the gates out"
         scope.document.add("E213", message, hint, at=line.path)
 

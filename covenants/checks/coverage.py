@@ -26,7 +26,7 @@ def _check_manifests(scope: Scope) -> None:
     for branch in {branch.type: branch for branch in scope.branches.values()}.values():
         for kind in branch.manifest.kinds:
             entry, type = owner.setdefault(kind.name, (kind.entry, branch.type))
-            first = [k for k in branch.manifest.kinds if k.name == kind.name][0]
+            first = branch.manifest.get(kind.name)
             if entry is not kind.entry or first is not kind:
                 message = f"the kind `{kind.name}` is declared twice, by {type} and by {branch.type}"
                 hint = "rename one of the two entry classes"

@@ -133,9 +133,7 @@ class _Finder:
             return None
         return self._checked(Endpoint(instance, self._kind(instance, name.kind)), name, directions)
 
-    def _checked(
-        self, endpoint: Endpoint, name: EndpointText, directions: tuple[Direction, ...]
-    ) -> Endpoint | None:
+    def _checked(self, endpoint: Endpoint, name: EndpointText, directions: tuple[Direction, ...]) -> Endpoint | None:
         kind = endpoint.kind
         if kind.direction in directions:
             return endpoint

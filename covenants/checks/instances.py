@@ -48,7 +48,9 @@ def _check_name(scope: Scope, name: str, path: Path) -> None:
         hint = "use 1 to 64 letters, digits, `-` and `_`, beginning with a letter or digit"
         scope.document.add("E113", message, hint, at=path, key=True)
     elif name in _RESERVED:
-        scope.document.add("E113", f"`{name}` is a name that Coven uses itself", "choose another one", at=path, key=True)
+        scope.document.add(
+            "E113", f"`{name}` is a name that Coven uses itself", "choose another one", at=path, key=True
+        )
 
 
 def _type_of(scope: Scope, name: str, section: Section, path: Path) -> str | None:
