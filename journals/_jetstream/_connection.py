@@ -13,6 +13,7 @@ from nats.aio.msg import Msg
 
 from journals._errors import StoreMismatch, StoreRefused, StoreUnavailable
 from journals._jetstream._client import FastClient
+from journals._urls import without_credentials
 
 MINIMUM_SERVER = (2, 14)
 _CONNECT_TIMEOUT = 5.0
@@ -28,12 +29,13 @@ class Connection:
     """
 
     def __init__(self, url: str, patience: float) -> None:
-        self.url, self.patience = url, patience
+        self._address, self.url, self.patience = url, without_credentials(url), patience
         self.client = FastClient()
         self.on_lost: list[Callable[[], None]] = []
         self.on_back: list[Callable[[], None]] = []
         self._connected = asyncio.Event()
         self._last_error: Exception | None = None
+        self._opened = False
 
     def __repr__(self) -> str:
         return f"<Connection {self.url} {'connected' if self.client.is_connected else 'not connected'}>"
@@ -46,8 +48,9 @@ class Connection:
             async with asyncio.timeout(_CONNECT_TIMEOUT):
                 await connection._connect(token, credentials)
         except (TimeoutError, OSError, nats.errors.Error) as error:
-            await connection.close()
-            raise connection._explained(error) from None
+            explained = connection._explained(error)
+            await connection.close()  # which may meet errors of its own
+            raise explained from None
         try:
             connection._check_server()
         except StoreMismatch:
@@ -62,7 +65,7 @@ class Connection:
         if credentials:
             options["user_credentials"] = credentials
         await self.client.connect(
-            self.url,
+            self._address,
             name="coven",
             max_reconnect_attempts=-1,
             connect_timeout=2,
@@ -75,12 +78,12 @@ class Connection:
             reconnected_cb=self._reconnected,
             **options,
         )
+        self._opened = True
         self._connected.set()
 
     def _explained(self, error: Exception) -> StoreUnavailable | StoreRefused:
         cause = self._last_error or error
-        text = str(cause).lower()
-        if "authorization" in text or "authentication" in text:
+        if _is_refusal(cause):
             return StoreRefused(
                 f"the NATS server at {self.url} refuses these credentials ({cause}); "
                 "set `nats:` in coven.yaml to the right token or credentials file"
@@ -141,6 +144,8 @@ class Connection:
     async def _error(self, error: Exception) -> None:
         self._last_error = error
         _log.debug("NATS client at %s: %s", self.url, str(error) or type(error).__name__)
+        if not self._opened and _is_refusal(error):
+            raise error  # ends the client's connecting, which would try the same credentials again
 
     async def _disconnected(self) -> None:
         self._connected.clear()
@@ -154,3 +159,8 @@ class Connection:
         self._connected.set()
         for callback in self.on_back:
             callback()
+
+
+def _is_refusal(error: Exception) -> bool:
+    text = str(error).lower()
+    return "authorization" in text or "authentication" in text
