@@ -76,6 +76,7 @@ class Pump:
             self._cursors.setdefault(journal.name, journal.cursor(name, owner))
         self._wanted = _Wanted(set(self._routes), source.registry)
         self._position = 0
+        self._writing: asyncio.Task[None] | None = None
         self.routed = 0
 
     def __repr__(self) -> str:
@@ -110,15 +111,20 @@ class Pump:
             while True:
                 done, _ = await asyncio.wait({following}, timeout=_IDLE_SAVE_S)
                 if not done:
+                    await self._written()
                     await self._save(1)
                     continue
                 group = following.result()
                 following = asyncio.ensure_future(anext(groups))
                 await self._deliver(group)
-                await self._save(_SAVE_EVERY)
+                if not following.done():
+                    await self._written()
         finally:
             following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+            if self._writing is not None:
+                self._writing.cancel()
+            await asyncio.gather(following, *filter(None, [self._writing]), return_exceptions=True)
+            self._writing = None
             await groups.aclose()
 
     async def _save(self, lag: int) -> None:
@@ -128,13 +134,21 @@ class Pump:
 
     async def _deliver(self, group: list[Record[Entry]]) -> None:
         for chunk in (group[start : start + _BATCH] for start in range(0, len(group), _BATCH)):
+            effects = [await self._effects(record) for record in chunk]
+            await self._written()
+            await self._save(_SAVE_EVERY)
             if len(chunk) <= FEW:
-                for record in chunk:
-                    await self._write_one(await self._effects(record), record.position)
+                for record, made in zip(chunk, effects, strict=True):
+                    await self._write_one(made, record.position)
                     self._position = record.position
-            else:
-                await self._write_many([await self._effects(record) for record in chunk], chunk[-1].position)
-                self._position = chunk[-1].position
+            else:  # the server works on this batch while the next one is made
+                self._writing = asyncio.create_task(self._write_many(effects, chunk[-1].position))
+
+    async def _written(self) -> None:
+        """Wait until the batch under way has arrived. Raises what its writing raised."""
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            await writing
 
     async def _write_one(self, effects: dict[str, list[Routed]], position: int) -> None:
         for target, packed in effects.items():
@@ -157,6 +171,7 @@ class Pump:
                 batch.extend(packed)
         await asyncio.gather(*(self._cursors[target].append_all(batch, upto) for target, batch in batches.items()))
         self.routed += sum(map(len, batches.values()))
+        self._position = upto
 
     async def _effects(self, record: Record[Entry]) -> dict[str, list[Routed]]:
         """What this record becomes, by target journal; where it has arrived already, nothing."""

@@ -15,7 +15,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-_HEADER_LINE = b"NATS/1.0\r\n"
+_PLAIN = "NATS/1.0\r\n"
 
 
 class Delivery(NamedTuple):
@@ -33,7 +33,13 @@ Receiver = Callable[[Delivery], None]
 
 def parse_headers(raw: bytes) -> dict[str, str]:
     """The headers of a raw block; the number of a status line becomes `Status`."""
-    head, _, rest = raw.decode("utf-8", "replace").partition("\r\n")
+    text = raw.decode("utf-8", "replace")
+    if text.startswith(_PLAIN):
+        try:
+            return dict([line.split(": ", 1) for line in text[len(_PLAIN) : -4].split("\r\n")])
+        except ValueError:
+            pass  # a line that we did not write: take it apart with care
+    head, _, rest = text.partition("\r\n")
     headers: dict[str, str] = {"Status": head[9:12]} if len(head) > 9 else {}
     for line in rest.split("\r\n"):
         name, colon, value = line.partition(":")

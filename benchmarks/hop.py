@@ -1,0 +1,282 @@
+"""One route hop: source journal to target journal, decode, map one field, encode, exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from nats.aio.msg import Msg
+
+from benchmarks.entries import Asked, Told, asked, registry
+from benchmarks.harness import (
+    Profile,
+    Result,
+    compare,
+    fresh_name,
+    fresh_store,
+    percentile,
+    running_server,
+    take_turns,
+)
+from benchmarks.raw import Pull, Window, connected, make_stream
+from covenants.applied import CovenantApplied
+from covenants.dead_letters import dead_letter_registry
+from covenants.router import Router
+from covenants.routing import TransformFailed
+from journals import Draft, EmbeddedServer, Entry, EntryRegistry, JetStreamStore, Record
+
+_RATE = 200
+
+
+class MapOneField(msgspec.Struct, frozen=True):
+    """`Asked -> Told` with `map: {body: text}`, as the configuration compiles it."""
+
+    name: str = "asked"
+    source_instance: str = "a"
+    source_kind: str = "Asked"
+    target_instance: str | None = "b"
+    fault_instance: str | None = None
+    from_beginning: bool = False
+    max_hops: int | None = None
+    short_lived: bool = False
+
+    def apply(self, record: Record[Asked]) -> list[Entry]:
+        return [Told(body=record.entry.text, number=record.entry.number)]
+
+    def fault(self, record: Record[Asked], failure: TransformFailed) -> Entry:
+        raise AssertionError
+
+
+async def _router(store: JetStreamStore) -> Router:
+    return Router(
+        [MapOneField()],
+        {name: await store.open(name, registry()) for name in "ab"},
+        short_lived={},
+        system=await store.open("coven", EntryRegistry((CovenantApplied,))),
+        dead_letters=await store.open("dead-letters", dead_letter_registry()),
+        owner="benchmark",
+    )
+
+
+async def run(profile: Profile, scale: float) -> list[Result]:
+    count = max(1000, int(30_000 * scale) // 1000 * 1000)
+    slow = max(500, int(2_000 * scale))
+    async with running_server(profile) as server:
+
+        async def ours() -> float:
+            async with fresh_store(server) as store:
+                source, target = await store.open("a", registry()), await store.open("b", registry())
+                for part in range(count // 1000):
+                    drafts = [Draft(entry=asked(n), session=f"s{part}", id=str(n)) for n in range(1000)]
+                    await source.append_all(drafts)
+                began = time.perf_counter()
+                routing = asyncio.create_task((await _router(store)).run(lambda: None))
+                while await _routed(target) < count:
+                    await asyncio.sleep(0.005)
+                took = time.perf_counter() - began
+                await _stop(routing)
+                return count / took
+
+        async def raw() -> float:
+            async with connected(server) as client:
+                took, _ = await _raw_hop(client, count)
+                return count / took
+
+        async def faststream() -> float:
+            return count / 10 / await _faststream_hop(server, count // 10)
+
+        fast = await take_turns({"coven": ours, "nats-py pull + pipelined": raw, "FastStream": faststream}, 3)
+        ours_ms = await _our_latency(server, slow)
+        theirs_ms = await _faststream_latency(server, slow)
+    results = compare("route hop", profile, "entries/s", fast, {"nats-py pull + pipelined": 0.5, "FastStream": 6.0})
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
+        pair = {"coven": [percentile(ours_ms, share)], "FastStream": [percentile(theirs_ms, share)]}
+        results += compare(f"route hop at {_RATE}/s, {name}", profile, "ms", pair, {"FastStream": 1.0}, "lower")
+    return results
+
+
+async def _routed(target: object) -> int:
+    """How many have arrived; the journal's end counts cursors too, so it is a little ahead, and then exact."""
+    from journals import Journal
+
+    assert isinstance(target, Journal)
+    last = await target.log.last("in.s0")
+    end = await target.end()
+    if last is None:
+        return 0
+    return end - (await _cursors(target))
+
+
+async def _cursors(target: object) -> int:
+    from journals import Journal
+
+    assert isinstance(target, Journal)
+    found = 0
+    async for group in target.log.read("cursor.a", 0, None):
+        found += len(group)
+    return found
+
+
+async def _stop(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def _raw_hop(client: object, count: int) -> tuple[float, list[float]]:
+    """Pull into an own inbox, publish pipelined with message ids, acknowledge all with one message at the end."""
+    from nats.aio.client import Client
+
+    assert isinstance(client, Client)
+    source, target = fresh_name(), fresh_name()
+    await make_stream(client, source)
+    await make_stream(client, target)
+    window = Window(client)
+    await window.start()
+    encode = registry().encode
+    for number in range(count):
+        await window.publish(f"{source}.in", encode(asked(number)))
+    await window.finish()
+    out = Window(client)
+    await out.start()
+    finished = asyncio.Event()
+    decode, encoder = msgspec.json.Decoder(Asked).decode, msgspec.json.Encoder()
+    last: list[Msg] = []
+
+    async def receive(message: Msg) -> None:
+        entry = decode(message.data)
+        body = encoder.encode(Told(body=entry.text, number=entry.number))
+        await out.publish(f"{target}.in", body, {"Nats-Msg-Id": message.reply.split(".")[5]})
+        last[:] = [message]
+        if out.sent == count:
+            finished.set()
+
+    began = time.perf_counter()
+    pull = Pull(client, source, 500, receive)
+    await pull.start(ack_policy="all", durable_name="c", max_ack_pending=count + 1)
+    await finished.wait()
+    await out.finish()
+    await last[0].ack()
+    return time.perf_counter() - began, []
+
+
+async def _faststream(
+    server: EmbeddedServer, source: str, target: str, arrived: Callable[[dict[str, object]], None]
+) -> tuple[object, Callable[[], Awaitable[None]]]:
+    import logging
+
+    from faststream.nats import JStream, NatsBroker, PullSub
+
+    logging.getLogger("faststream").setLevel(logging.ERROR)
+    broker = NatsBroker(server.url, token=server.token, logger=None)
+    a = JStream(name=source, subjects=[f"{source}.>"], declare=False)
+    b = JStream(name=target, subjects=[f"{target}.>"], declare=False)
+
+    @broker.subscriber(f"{source}.in", stream=a, pull_sub=PullSub(batch_size=500, timeout=0.1), durable="hop")
+    @broker.publisher(f"{target}.in", stream=b)
+    async def hop(message: dict[str, object]) -> dict[str, object]:
+        told = {"kind": "Told", "body": message["text"], "number": message["number"]}
+        arrived(told)
+        return told
+
+    return broker, broker.start
+
+
+async def _faststream_hop(server: EmbeddedServer, count: int) -> float:
+    source, target = fresh_name(), fresh_name()
+    async with connected(server) as client:
+        await make_stream(client, source)
+        await make_stream(client, target)
+        encode = registry().encode
+        window = Window(client)
+        await window.start()
+        for number in range(count):
+            await window.publish(f"{source}.in", encode(asked(number)))
+        await window.finish()
+        broker, start = await _faststream(server, source, target, lambda _: None)
+        seen, finished = 0, asyncio.Event()
+
+        async def receive(message: Msg) -> None:
+            nonlocal seen
+            seen += 1
+            if seen == count:
+                finished.set()
+
+        await client.subscribe(f"{target}.in", cb=receive)
+        began = time.perf_counter()
+        await start()
+        await finished.wait()
+        took = time.perf_counter() - began
+        await broker.stop()  # type: ignore[attr-defined]
+        return took
+
+
+async def _our_latency(server: EmbeddedServer, count: int) -> list[float]:
+    """From the acknowledgement-free moment of writing to the moment that a tail of the target has it."""
+    async with fresh_store(server) as store, fresh_store(server) as _:
+        source, target = await store.open("a", registry()), await store.open("b", registry())
+        ready = asyncio.Event()
+        routing = asyncio.create_task((await _router(store)).run(ready.set))
+        await ready.wait()
+        sent: dict[int, float] = {}
+        took: list[float] = []
+
+        async def watch() -> None:
+            async for record in target.tail():
+                number = record.entry.number  # type: ignore[attr-defined]
+                took.append((time.perf_counter() - sent[number]) * 1000)
+                if len(took) == count:
+                    return
+
+        watching = asyncio.create_task(watch())
+
+        async def send(number: int) -> None:
+            sent[number] = time.perf_counter()
+            await source.append(asked(number), session=f"s{number % 50}", id=str(number))
+
+        await _at_rate(count, send)
+        await watching
+        await _stop(routing)
+        return took
+
+
+async def _faststream_latency(server: EmbeddedServer, count: int) -> list[float]:
+    source, target = fresh_name(), fresh_name()
+    async with connected(server) as client:
+        await make_stream(client, source)
+        await make_stream(client, target)
+        broker, start = await _faststream(server, source, target, lambda _: None)
+        await start()
+        sent: dict[int, float] = {}
+        took: list[float] = []
+        finished = asyncio.Event()
+
+        async def receive(message: Msg) -> None:
+            took.append((time.perf_counter() - sent[json.loads(message.data)["number"]]) * 1000)
+            if len(took) == count:
+                finished.set()
+
+        await client.subscribe(f"{target}.in", cb=receive)
+        jetstream, encode = client.jetstream(), registry().encode
+
+        async def send(number: int) -> None:
+            sent[number] = time.perf_counter()
+            await jetstream.publish(f"{source}.in", encode(asked(number)))
+
+        await _at_rate(count, send)
+        await finished.wait()
+        await broker.stop()  # type: ignore[attr-defined]
+        return took
+
+
+async def _at_rate(count: int, send: Callable[[int], Awaitable[None]]) -> None:
+    """Send at a fixed rate whatever the answers take."""
+    began, sending = time.perf_counter(), set[asyncio.Task[None]]()
+    for number in range(count):
+        await asyncio.sleep(max(0.0, began + number / _RATE - time.perf_counter()))
+        task = asyncio.ensure_future(send(number))
+        sending.add(task)
+        task.add_done_callback(sending.discard)
+    await asyncio.gather(*sending)
