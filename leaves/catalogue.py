@@ -14,5 +14,11 @@ CATALOGUE = Catalogue(
             factory="leaves.chats.console:Console",
             options=ConsoleOptions,
         ),
+        LeafInfo(
+            name="rehearsal",
+            kind=LeafKind.CRYSTAL,
+            summary="no model: a few plain phrases that make real gate calls",
+            factory="leaves.crystals.rehearsal:RehearsalCrystal",
+        ),
     )
 )

@@ -10,7 +10,7 @@ import structlog
 from branches.agents.entries import AgentChunk, AgentPrompt, AgentStreamCompleted
 from journals import Journal, JournalError, Record, derive_id
 
-_log = structlog.get_logger(__name__)
+_log = structlog.get_logger("coven.agents")
 
 
 class Stream(Protocol):

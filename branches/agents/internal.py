@@ -59,3 +59,9 @@ class CrystalFailed(Entry, frozen=True, kw_only=True):
     error: str
     code: str
     duration_ms: float
+
+
+class AgentsSettled(Entry, frozen=True, kw_only=True):
+    """Every prompt up to this position of the journal has its response, so that a start need not look there."""
+
+    position: int

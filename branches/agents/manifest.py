@@ -12,7 +12,7 @@ from branches.agents.entries import (
     AgentToolFault,
     AgentToolResult,
 )
-from branches.agents.internal import AgentUtterance, CrystalCalled, CrystalFailed, EntityCast
+from branches.agents.internal import AgentsSettled, AgentUtterance, CrystalCalled, CrystalFailed, EntityCast
 from branches.manifest import Direction, Kind, Manifest
 
 AGENTS = Manifest(
@@ -30,5 +30,6 @@ AGENTS = Manifest(
         Kind(CrystalCalled, Direction.INTERNAL),
         Kind(AgentUtterance, Direction.INTERNAL),
         Kind(CrystalFailed, Direction.INTERNAL),
+        Kind(AgentsSettled, Direction.INTERNAL),
     ),
 )

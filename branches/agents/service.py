@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from contextlib import aclosing
 
 import structlog
 
 from branches.agents.cantrip import configure
 from branches.agents.chunks import ChunkWriter
 from branches.agents.crystal import Crystal
-from branches.agents.entries import AgentPrompt, AgentResponse, AgentToolFault, AgentToolResult
+from branches.agents.entries import AgentPrompt, AgentToolFault, AgentToolResult
 from branches.agents.gates import GateDefinition
 from branches.agents.options import AgentsOptions
 from branches.agents.session import Session, SessionUnreadable, Workshop
+from branches.agents.unanswered import Unanswered
 from branches.service import first_error
 from journals import ClaimLost, Entry, Journal, Record
 from policies import Clock, SystemClock
 
-_log = structlog.get_logger(__name__)
-_ASKED = (AgentPrompt.kind(), AgentResponse.kind())
+_log = structlog.get_logger("coven.agents")
+SETTLED_EVERY = 500
 _ARRIVING = (AgentPrompt.kind(), AgentToolResult.kind(), AgentToolFault.kind())
 _IDLE_SESSIONS = 500
 _LOADING_AT_ONCE = 50
@@ -49,6 +51,7 @@ class AgentsService:
         clock: Clock | None = None,
         chunk_journal: Journal | None = None,
         idle_sessions: int = _IDLE_SESSIONS,
+        settled_every: int = SETTLED_EVERY,
     ) -> None:
         self._name, self._journal = name, journal
         self._chunks = None if chunk_journal is None else ChunkWriter(chunk_journal)
@@ -60,10 +63,12 @@ class AgentsService:
             clock=SystemClock() if clock is None else clock,
             tool_timeout_s=options.tool_timeout_s,
             chunks=self._chunks,
+            unanswered=Unanswered(journal, owner, settled_every),
         )
         self._idle_sessions = idle_sessions
         self._working: dict[str, Session] = {}
         self._idle: OrderedDict[str, Session] = OrderedDict()
+        self._lost: set[str] = set()
         self._loading = asyncio.Semaphore(_LOADING_AT_ONCE)
 
     def __repr__(self) -> str:
@@ -76,39 +81,31 @@ class AgentsService:
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until cancelled. Raises what the journal raises, and whatever breaks an invariant of ours."""
-        self._working.clear()
-        self._idle.clear()
-        end = await self._journal.end()
-        unanswered = await self._unanswered(end + 1)
+        for state in (self._working, self._idle, self._lost):
+            state.clear()
+        unanswered = self._shop.unanswered
         try:
             async with asyncio.TaskGroup() as tasks:
                 if self._chunks is not None:
                     tasks.create_task(self._chunks.run())
-                for session in unanswered:
+                for session in await unanswered.fold():
                     self._start(Session(session, self._shop), tasks)
                 ready()
-                async for group in self._journal.tail_groups(end, kinds=_ARRIVING):
-                    for record in group:
-                        self._dispatch(record, tasks)
+                async with aclosing(self._journal.tail_groups(unanswered.seen, kinds=_ARRIVING)) as groups:
+                    async for group in groups:
+                        for record in group:
+                            self._dispatch(record, tasks)
         except BaseExceptionGroup as group:
             raise first_error(group) from None
 
-    async def _unanswered(self, before: int) -> list[str]:
-        """The sessions with a prompt that has no response."""
-        open: dict[str, str] = {}
-        async for record in self._journal.read(before=before, kinds=_ASKED):
-            if isinstance(record.entry, AgentResponse):
-                open.pop(record.causation_id or "", None)
-            elif isinstance(record.entry, AgentPrompt) and not record.imported:
-                open[record.id] = record.session
-        return list(dict.fromkeys(open.values()))
-
     def _dispatch(self, record: Record[Entry], tasks: asyncio.TaskGroup) -> None:
-        """Hand a record to its session. Answers for sessions that wait for none are recorded, and that is all."""
+        """Hand a record to its session. An answer that no session waits for stays recorded, and that is all."""
+        asks = isinstance(record.entry, AgentPrompt) and not record.imported
+        self._shop.unanswered.see(record.position, prompt=asks)
         session = self._working.get(record.session)
         if session is not None:
             session.take(record)
-        elif isinstance(record.entry, AgentPrompt) and not record.imported:
+        elif asks and record.session not in self._lost:
             session = self._idle.pop(record.session, None) or Session(record.session, self._shop)
             session.take(record)
             if session.has_work:
@@ -123,11 +120,11 @@ class AgentsService:
     async def _work(self, session: Session) -> None:
         try:
             await session.work(self._loading)
-        except ClaimLost as lost:
-            _log.info("session taken over", session=session.name, error=str(lost))
-            del self._working[session.name]
-        except SessionUnreadable as unreadable:
-            _log.error("session cannot be read", session=session.name, error=str(unreadable))
+        except (ClaimLost, SessionUnreadable) as reason:
+            _log.warning(
+                "session left alone until the restart", service=self._name, session=session.name, reason=str(reason)
+            )
+            self._lost.add(session.name)
             del self._working[session.name]
         else:
             del self._working[session.name]

@@ -18,10 +18,11 @@ from branches.agents.entries import AgentPrompt, AgentResponse
 from branches.agents.episode import Episode
 from branches.agents.internal import CrystalCalled, EntityCast
 from branches.agents.naming import entity_id, run_id
+from branches.agents.unanswered import Unanswered
 from journals import Claim, Entry, Journal, Lane, Record, Unreadable, derive_id
 from policies import Call, Clock, NonDeterminismError, Recorder, Run, fingerprint
 
-_log = structlog.get_logger(__name__)
+_log = structlog.get_logger("coven.agents")
 
 
 class SessionUnreadable(Exception):
@@ -42,6 +43,7 @@ class Workshop(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     tool_timeout_s: float
     chunks: ChunkWriter | None
+    unanswered: Unanswered
 
 
 class Session:
@@ -79,7 +81,9 @@ class Session:
                 self._claim = await self._shop.journal.claim(self.name, self._shop.owner)
                 await self._load()
         while self._prompts:
-            await self._answer(self._prompts.popleft())
+            prompt = self._prompts.popleft()
+            await self._answer(prompt)
+            await self._shop.unanswered.close(prompt.position)
 
     @property
     def has_work(self) -> bool:
