@@ -1,0 +1,213 @@
+"""The server lost, back, full, too old, refusing: nothing acknowledged is lost, every error names a cure."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from journals import (
+    Draft,
+    EmbeddedServer,
+    JetStreamStore,
+    Journal,
+    StoreFull,
+    StoreMismatch,
+    StoreRefused,
+    StoreUnavailable,
+)
+from tests.journals.kinds import Said, registry
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[EmbeddedServer]:
+    async with EmbeddedServer(tmp_path, durability="process") as server:
+        yield server
+
+
+async def connect(server: EmbeddedServer, **options: float) -> JetStreamStore:
+    return await JetStreamStore.connect(server.url, "hearth", token=server.token, **options)  # type: ignore[arg-type]
+
+
+async def kill_and_restart(server: EmbeddedServer) -> None:
+    os.kill(server.pid, signal.SIGKILL)
+    await server.wait_failed()
+    await server.restart()
+
+
+async def numbers(journal: Journal) -> list[int]:
+    return [record.entry.number async for record in journal.read()]  # type: ignore[attr-defined]
+
+
+async def test_what_was_acknowledged_outlives_a_kill_of_the_server(server: EmbeddedServer) -> None:
+    async with await connect(server) as store:
+        journal = await store.open("chat", registry())
+        for number in range(20):
+            await journal.append(Said(text="x", number=number), session="s")
+        await kill_and_restart(server)
+        assert await numbers(journal) == list(range(20))
+
+
+async def test_appends_under_way_happen_once_through_three_kills(server: EmbeddedServer) -> None:
+    async with await connect(server) as store:
+        journal = await store.open("chat", registry())
+        done = 0
+
+        async def write(session: str) -> None:
+            nonlocal done
+            for number in range(120):
+                appended = await journal.append(Said(text="x", number=number), session=session, id=str(number))
+                assert appended.created
+                done += 1
+
+        writing = asyncio.gather(*(write(f"s{n}") for n in range(5)))
+        for wanted in (100, 250, 400):
+            await journal.wait_for(_when(lambda wanted=wanted: done >= wanted), timeout=60)
+            await kill_and_restart(server)
+        await writing
+        for number in range(5):
+            found = [record.entry.number async for record in journal.read(session=f"s{number}")]  # type: ignore[attr-defined]
+            assert found == list(range(120))
+
+
+def _when(condition: object):  # type: ignore[no-untyped-def]
+    return lambda record: condition()  # type: ignore[operator]
+
+
+async def test_a_tail_goes_on_behind_an_outage_without_gap_or_repeat(server: EmbeddedServer) -> None:
+    async with await connect(server) as store, await connect(server) as other:
+        journal, writer = await store.open("chat", registry()), await other.open("chat", registry())
+        seen: list[int] = []
+        reached = {50: asyncio.Event(), 100: asyncio.Event(), 150: asyncio.Event()}
+
+        async def read() -> None:
+            async with aclosing(journal.tail()) as tail:
+                async for record in tail:
+                    seen.append(record.entry.number)  # type: ignore[attr-defined]
+                    if len(seen) in reached:
+                        reached[len(seen)].set()
+                    if len(seen) == 150:
+                        return
+
+        reading = asyncio.create_task(read())
+        for part, goal in enumerate(reached):
+            drafts = [
+                Draft(entry=Said(text="x", number=part * 50 + n), session="s", id=f"{part}-{n}") for n in range(50)
+            ]
+            await writer.append_all(drafts)
+            await asyncio.wait_for(reached[goal].wait(), 60)
+            await kill_and_restart(server)
+        await reading
+        assert seen == list(range(150))
+
+
+async def test_an_append_waits_for_a_server_that_comes_back(server: EmbeddedServer) -> None:
+    async with await connect(server) as store:
+        journal = await store.open("chat", registry())
+        await journal.append(Said(text="x"), session="s", id="0")
+        os.kill(server.pid, signal.SIGKILL)
+        await server.wait_failed()
+        waiting = asyncio.create_task(journal.append(Said(text="x", number=1), session="s", id="1"))
+        await asyncio.wait({waiting}, timeout=0.05)
+        assert not waiting.done()
+        await server.restart()
+        assert (await waiting).created
+        assert await numbers(journal) == [0, 1]
+
+
+async def test_patience_ends_with_a_message_that_says_what_to_do(server: EmbeddedServer) -> None:
+    async with await connect(server, patience=0.1) as store:
+        journal = await store.open("chat", registry())
+        os.kill(server.pid, signal.SIGKILL)
+        await server.wait_failed()
+        with pytest.raises(StoreUnavailable, match="bring the server back"):
+            await journal.append(Said(text="x"), session="s")
+
+
+async def test_a_full_store_says_so_and_keeps_what_it_has(server: EmbeddedServer) -> None:
+    async with await connect(server) as store:
+        journal = await store.open("chat", registry())
+        info = await store.connection.api("STREAM.INFO.hearth-chat")
+        answer = await store.connection.api("STREAM.UPDATE.hearth-chat", {**info["config"], "max_bytes": 20_000})
+        assert "error" not in answer
+        written = 0
+        with pytest.raises(StoreFull, match="what was acknowledged is safe"):
+            for written in range(1000):
+                await journal.append(Said(text="x" * 500, number=written), session="s", id=str(written))
+        assert await numbers(journal) == list(range(written))
+        await store.connection.api("STREAM.UPDATE.hearth-chat", {**info["config"], "max_bytes": -1})
+        assert (await journal.append(Said(text="x" * 500, number=written), session="s", id=str(written))).created
+        assert await numbers(journal) == list(range(written + 1))
+
+
+async def test_nobody_there(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match=r"no NATS server answers at nats://127\.0\.0\.1:1 .*nats: embedded"):
+        await JetStreamStore.connect("nats://127.0.0.1:1", "hearth")
+
+
+async def test_a_wrong_token_is_refused_and_not_repeated(server: EmbeddedServer) -> None:
+    with pytest.raises(StoreRefused, match="refuses these credentials") as caught:
+        await JetStreamStore.connect(server.url, "hearth", token="canary-secret")
+    assert "canary-secret" not in str(caught.value)
+
+
+@asynccontextmanager
+async def a_server_that_says(info: bytes) -> AsyncIterator[str]:
+    """A listener that greets like a NATS server and answers pings."""
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(info)
+        while line := await reader.readline():
+            if line.startswith(b"PING"):
+                writer.write(b"PONG\r\n")
+        writer.close()
+
+    listener = await asyncio.start_server(greet, "127.0.0.1", 0)
+    async with listener:
+        host, port = listener.sockets[0].getsockname()
+        yield f"nats://{host}:{port}"
+
+
+async def test_a_server_that_is_too_old() -> None:
+    greeting = b'INFO {"server_id":"X","version":"2.9.21","max_payload":1048576,"headers":true,"proto":1}\r\n'
+    async with a_server_that_says(greeting) as url:
+        with pytest.raises(StoreMismatch, match=r"is 2\.9\.21; Coven needs 2\.14 or newer"):
+            await JetStreamStore.connect(url, "hearth")
+
+
+async def test_something_that_is_no_nats_server() -> None:
+    async with a_server_that_says(b"HTTP/1.1 400 Bad Request\r\n\r\n") as url:
+        with pytest.raises(StoreUnavailable, match="no NATS server answers"):
+            await JetStreamStore.connect(url, "hearth")
+
+
+async def test_a_stream_that_is_set_otherwise_is_refused(server: EmbeddedServer) -> None:
+    async with await connect(server) as store:
+        wrong = {"name": "hearth-chat", "subjects": ["hearth.chat.>"], "storage": "memory"}
+        await store.connection.api("STREAM.CREATE.hearth-chat", wrong)
+        with pytest.raises(StoreMismatch, match=r"storage is 'memory' and must be 'file'.*deny_delete"):
+            await store.open("chat", registry())
+
+
+async def test_streams_refuse_deletion_and_keep_the_smallest_duplicate_window(server: EmbeddedServer) -> None:
+    async with await connect(server) as store:
+        journal = await store.open("chat", registry())
+        await journal.append(Said(text="x"), session="s", id="a")
+        config = (await store.connection.api("STREAM.INFO.hearth-chat"))["config"]
+        assert config["duplicate_window"] == 100_000_000
+        for call, body in (("STREAM.MSG.DELETE", {"seq": 1}), ("STREAM.PURGE", {})):
+            answer = await store.connection.api(f"{call}.hearth-chat", body)
+            assert "error" in answer
+        assert await numbers(journal) == [0]
+
+
+async def test_the_client_still_has_what_we_replace() -> None:
+    from nats.aio.client import Client
+
+    for name in ("_process_msg", "_send_publish", "_pending", "_flush_queue", "_flush_pending"):
+        assert hasattr(Client(), name), f"nats-py has renamed {name}: see journals/_jetstream/_client.py"
