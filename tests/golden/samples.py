@@ -1,0 +1,126 @@
+"""One sample of every kind that is stored. `python -m tests.golden.samples` writes those whose version is new."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from branches.agents import AGENTS
+from branches.agents.crystal import ToolCall, Usage
+from branches.agents.entries import (
+    AgentChunk,
+    AgentPrompt,
+    AgentResponse,
+    AgentStreamCompleted,
+    AgentThought,
+    AgentToolCall,
+    AgentToolFault,
+    AgentToolResult,
+)
+from branches.agents.gates import GateDefinition
+from branches.agents.internal import AgentsSettled, AgentUtterance, CrystalCalled, CrystalFailed, EntityCast
+from branches.agents.wards import Wards
+from branches.chat import CHAT
+from branches.chat.entries import (
+    ChatAfferent,
+    ChatChunk,
+    ChatDelivered,
+    ChatEfferent,
+    ChatEfferentDraft,
+    ChatSettled,
+    ChatStreamCompleted,
+    ChatUndelivered,
+)
+from branches.spellcasting import SPELLCASTING
+from branches.spellcasting.entries import SpellFault, SpellInvocation, SpellResult, SpellsSettled, SpellStarted
+from coven.lifecycle import ServiceChanged, State, system_registry
+from covenants.applied import CovenantApplied
+from covenants.dead_letters import DeadLetter, DeadLetterRedriven, dead_letter_registry
+from journals import Entry, EntryRegistry
+
+FOLDER = Path(__file__).parent
+
+SAMPLES: dict[str, tuple[Entry, ...]] = {
+    "chat": (
+        ChatAfferent(sender="ada", text="what files are here?", message_id="m-1"),
+        ChatEfferentDraft(text="two files", sender="agents"),
+        ChatChunk(stream="u-1", index=0, text="two "),
+        ChatStreamCompleted(stream="u-1"),
+        ChatEfferent(text="two files", sender="agents"),
+        ChatDelivered(efferent="e-1", receipt="r-1"),
+        ChatUndelivered(efferent="e-2", error="the channel is gone"),
+        ChatSettled(position=42),
+    ),
+    "agents": (
+        AgentPrompt(sender="ada", text="what files are here?"),
+        AgentThought(sender="agents", text="I should look"),
+        AgentResponse(sender="agents", text="two files", ending="truncated", ward="max_turns"),
+        AgentChunk(stream="u-1", index=0, text="two "),
+        AgentStreamCompleted(stream="u-1"),
+        AgentToolCall(correlation_id="c-1", tool_name="fs.list_dir", arguments={"path": "."}),
+        AgentToolResult(correlation_id="c-1", result={"entries": ["a.txt"]}),
+        AgentToolFault(correlation_id="c-2", error="took too long", code="timeout"),
+        EntityCast(
+            entity="entity-1",
+            system_prompt="You are the keeper of this workspace.",
+            require_done_tool=False,
+            tool_choice="auto",
+            gates=(GateDefinition("done", "Finish.", {"type": "object"}),),
+            wards=Wards(max_turns=40),
+        ),
+        CrystalCalled(run="run-1", turn=1, attempt=1, context="digest", messages=2),
+        AgentUtterance(
+            run="run-1",
+            turn=1,
+            content=None,
+            tool_calls=(ToolCall("t1", "fs.list_dir", '{"path":"."}'),),
+            usage=Usage(prompt=10, completion=5, cached=1),
+            duration_ms=12.5,
+        ),
+        CrystalFailed(run="run-1", turn=1, error="overloaded", code="unavailable", duration_ms=3.0),
+        AgentsSettled(position=42),
+    ),
+    "spellcasting": (
+        SpellInvocation(
+            correlation_id="c-1", spell="fs.list_dir", arguments={"path": "."}, grants=("net:example.org",)
+        ),
+        SpellStarted(correlation_id="c-1", spell="fs.list_dir"),
+        SpellResult(correlation_id="c-1", result={"entries": ["a.txt"]}),
+        SpellFault(correlation_id="c-2", error="denied", code="denied"),
+        SpellsSettled(position=42),
+    ),
+    "coven": (
+        ServiceChanged(service="agents", state=State.FAILED, host="h-1", reason="a bug", failures=2),
+        CovenantApplied(starts={"chat.ChatAfferent -> agents.AgentPrompt": 0}, incarnations={"chat": "20261121"}),
+    ),
+    "dead-letters": (
+        DeadLetter(route="r", journal="chat", position=7, source_kind="ChatAfferent", code="via", reason="raised"),
+        DeadLetterRedriven(dead_letter="d-1", effects=1),
+    ),
+}
+
+
+def registries() -> dict[str, EntryRegistry]:
+    """Every registry, the short-lived kinds beside the others."""
+    manifests = {"chat": CHAT, "agents": AGENTS, "spellcasting": SPELLCASTING}
+    branches = {name: EntryRegistry(kind.entry for kind in manifest.kinds) for name, manifest in manifests.items()}
+    return {**branches, "coven": system_registry(), "dead-letters": dead_letter_registry()}
+
+
+def path_of(journal: str, kind: str, version: int) -> Path:
+    """Where the golden file of a version stands."""
+    return FOLDER / journal / f"{kind}.v{version}.json"
+
+
+def main() -> None:
+    """Write the files of new versions; those of released ones are never touched."""
+    for journal, samples in SAMPLES.items():
+        for sample in samples:
+            path = path_of(journal, sample.kind(), sample.schema_version)
+            if not path.exists():
+                path.parent.mkdir(exist_ok=True)
+                path.write_bytes(registries()[journal].encode(sample) + b"\n")
+                print(f"wrote {path.relative_to(FOLDER)}")
+
+
+if __name__ == "__main__":
+    main()
