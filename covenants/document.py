@@ -76,6 +76,14 @@ class Document:
             return Place(1, 1)
         return self.place(span.start if inside is None else self._inside(span, *inside))
 
+    def has_problem_in(self, path: Path) -> bool:
+        """Whether a problem was found somewhere in the value of this path."""
+        span = self.spans.get(path)
+        if span is None:
+            return False
+        first, last = self.place(span.start), self.place(span.end)
+        return any(first <= (problem.line, problem.column) <= last for problem in self.problems)
+
     def _inside(self, span: Span, value: str, offset: int) -> int:
         raw = self.text[span.start : span.end]
         if span.literal:

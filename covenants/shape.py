@@ -102,7 +102,8 @@ class Shaper:
         members = [_bare(member) for member in get_args(wanted)]
         if value is None and type(None) in members:
             return None
-        candidates = [member for member in members if _takes(member, value)]
+        members = [member for member in members if member is not type(None)]
+        candidates = [member for member in members if _takes(member, value)] if len(members) > 1 else members
         if len(candidates) == 1:
             return self.build(candidates[0], value, path)
         return self._convert(wanted, value, path)

@@ -73,7 +73,7 @@ def _check_end(scope: Scope, branch: Branch, options: AgentsOptions, path: Path)
     if DONE.name not in options.circle.gates:
         message = f"the circle of {branch.name} has no gate `{DONE.name}`: nothing can end an episode"
         scope.document.add("E216", message, f"add `{DONE.name}` to the gates", at=(*path, "gates"))
-    if not resolve(options.circle.wards).truncates:
+    if not resolve(options.circle.wards).truncates and not scope.document.has_problem_in((*path, "wards")):
         message = f"the circle of {branch.name} has no ward that ends an episode"
         scope.document.add("E216", message, "add `wards: [{max_turns: 40}]`", at=(*path, "wards"))
 

@@ -53,13 +53,16 @@ def _check_required(scope: Scope) -> None:
 
 
 def _free_source(scope: Scope, target: Endpoint) -> str:
-    """A kept kind of another instance that has no route yet, for the hint."""
+    """A kept kind of another instance that has no route yet, for the hint; else one that is silenced."""
+    silenced = "…"
     for endpoint in scope.endpoints(Direction.PRODUCES):
-        if endpoint.instance != target.instance and not endpoint.kind.short_lived:
+        if endpoint.instance != target.instance and not endpoint.kind.short_lived and not endpoint.kind.answers:
             lines = scope.routes_from(endpoint)
-            if all(line.silent for line in lines) and not endpoint.kind.answers:
+            if not lines:
                 return scope.written(endpoint)
-    return "…"
+            if all(line.silent for line in lines):
+                silenced = scope.written(endpoint)
+    return silenced
 
 
 def _check_doubles(scope: Scope) -> None:

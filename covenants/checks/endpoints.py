@@ -85,8 +85,11 @@ def _fault(scope: Scope, options: RouteOptions, source: Endpoint | None, path: P
     except GrammarError as error:
         scope.document.add("E116", str(error), error.hint, at=where, inside=(options.fault, error.offset))
         return None
-    if source is not None and text.instance is None and scope.branches[source.instance].manifest.get(text.kind):
-        text = text._replace(instance=source.instance)
+    if text.instance is None and len(scope.having(text.kind)) > 1:
+        if source is None:
+            return None  # what is wrong with the source is noted, and this may be right then
+        if scope.branches[source.instance].manifest.get(text.kind):
+            text = text._replace(instance=source.instance)
     return _Finder(scope, options.fault, where).find(text, CONSUMED)
 
 
