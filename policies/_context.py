@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,8 +16,6 @@ from policies._step import Step, action_call
 
 if TYPE_CHECKING:
     from policies._run import Run
-
-_RANDOM_BITS = 53
 
 
 class Context(Protocol):
@@ -83,8 +82,8 @@ class _Deterministic:
 
     def random(self) -> float:
         self._drawn += 1
-        bits = int.from_bytes(derive_id(self._id, "random", self._drawn).encode()) ** 3
-        return (bits >> 7) % (1 << _RANDOM_BITS) / (1 << _RANDOM_BITS)
+        digest = hashlib.blake2b(f"{self._id} random {self._drawn}".encode(), digest_size=8).digest()
+        return (int.from_bytes(digest) >> 11) / (1 << 53)
 
     def new_id(self) -> str:
         self._ids += 1

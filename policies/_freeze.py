@@ -28,6 +28,9 @@ class FrozenDict(dict[str, Any]):
     clear = pop = popitem = _refuse
     setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]
 
+    def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return hash(frozenset(self.items()))
+
     def __copy__(self) -> FrozenDict:
         return self
 

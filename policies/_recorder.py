@@ -41,14 +41,17 @@ class Slot:
 class Recorder:
     """Writes a run's calls and outcomes under its claim, and takes in what the journal says about them.
 
+    The run's root call is recorded already: whatever caused the run stands in the journal.
+
     Feed it through `observe`: first every record of the run that the journal holds, in order; then what its tail
     brings. What it writes itself it observes by itself, except for the faults that it records in place of an answer
     from outside: whether the fault or a late answer came first, only the tail can tell.
     """
 
-    def __init__(self, journal: Journal, codec: Codec, *, claim: Claim, cause: Record[Entry]) -> None:
+    def __init__(self, run: str, journal: Journal, codec: Codec, *, claim: Claim, cause: Record[Entry]) -> None:
         self._journal, self._codec, self._claim, self.cause = journal, codec, claim, cause
-        self._slots: dict[str, Slot] = {}
+        self.root = Slot(None, cause.time)
+        self._slots: dict[str, Slot] = {run: self.root}
         self._unclaimed: defaultdict[str, dict[str, Slot]] = defaultdict(dict)
 
     def __repr__(self) -> str:

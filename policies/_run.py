@@ -18,8 +18,7 @@ _IDLE_PASSES = 100
 class Run:
     """Performs a root call, whose id is the run's id.
 
-    The root call is recorded already: whatever caused the run stands in the journal. Its outcome is written like any
-    other. Cancelling a run leaves its journal as it is; another one goes on from there.
+    Its outcome is written like any other. Cancelling a run leaves its journal as it is; another one goes on from there.
     """
 
     def __init__(self, root: Call, registry: PolicyRegistry, recorder: Recorder, clock: Clock | None = None) -> None:
@@ -30,13 +29,13 @@ class Run:
         return f"<Run {self._root.id} of {self._root.action.policy} {self._recorder!r}>"
 
     async def execute(self) -> Outcome:
-        """Run the root policy to its end and record its outcome.
+        """Run the root policy to its end and record its outcome; a finished run gives what is recorded.
 
         Raises `NonDeterminismError` when it does not do what is recorded, `ClaimLost` when somebody else has taken it
         over, and whatever a policy raises; the journal is safe in each case.
         """
-        self._recorder.open(self._root).time = self._recorder.cause.time
-        return await self._orchestrate(self._root, self._registry[self._root.action.policy], self._recorder.cause.time)
+        root = self._recorder.root
+        return root.outcome or await self._orchestrate(self._root, self._registry[self._root.action.policy], root)
 
     async def perform(self, call: Call) -> Outcome:
         """The outcome of a call: the recorded one, or else that of doing it now."""
@@ -68,16 +67,16 @@ class Run:
 
     async def _do(self, call: Call, policy: PolicyInfo, slot: Slot) -> Outcome:
         if policy.kind is PolicyKind.ORCHESTRATOR:
-            return await self._orchestrate(call, policy, slot.time)
+            return await self._orchestrate(call, policy, slot)
         assert policy.function is not None
         context = EffectContext(call.id, slot.attempts, slot.time)
         return await self._recorder.write_outcome(call, await policy.function(call.action, context))
 
-    async def _orchestrate(self, call: Call, policy: PolicyInfo, now: float) -> Outcome:
+    async def _orchestrate(self, call: Call, policy: PolicyInfo, slot: Slot) -> Outcome:
         assert policy.function is not None
-        steps = await policy.function(call.action, ScopeContext(self, call, now))
-        for slot in self._recorder.unclaimed(call.scope).values():
-            raise NonDeterminismError(self._root.id, _name(slot), f"ends {policy.name} without it")
+        steps = await policy.function(call.action, ScopeContext(self, call, slot.time))
+        for left in self._recorder.unclaimed(call.id).values():
+            raise NonDeterminismError(self._root.id, _name(left), f"ends {policy.name} without it")
         return await self._recorder.write_outcome(call, steps)
 
     async def _await_answer(self, call: Call, policy: PolicyInfo, slot: Slot) -> Outcome:

@@ -131,7 +131,7 @@ class Session:
         """One episode, from its beginning or from where it was cut off."""
         assert self._claim is not None
         shop, run = self._shop, run_id(prompt.id)
-        recorder = Recorder(shop.journal, AgentsCodec(shop.name), claim=self._claim, cause=prompt)
+        recorder = Recorder(run, shop.journal, AgentsCodec(shop.name), claim=self._claim, cause=prompt)
         unfinished, self._unfinished = self._unfinished, []
         for record in unfinished:
             recorder.observe(record)
