@@ -7,8 +7,7 @@ import warnings
 from bisect import bisect_right
 from typing import Any, NamedTuple
 
-from covenants.leaks import redact
-from covenants.problems import Problem, Severity, shown
+from covenants.problems import Problem, Severity, one_line, shown
 
 MAX_BYTES = 256 * 1024
 MAX_VALUES = 20_000
@@ -113,7 +112,8 @@ class Document:
     ) -> None:
         """Note a problem at a path or a place. What looks like a secret is taken out of the message."""
         place = at if isinstance(at, Place) else self.place_of(at, key=key, inside=inside)
-        problem = Problem(self.name, place.line, place.column, code, redact(message), redact(hint), severity)
+        message, hint = one_line(message), "\n".join(map(one_line, hint.split("\n")))
+        problem = Problem(self.name, place.line, place.column, code, message, hint, severity)
         if problem not in self.problems:
             self.problems.append(problem)
 
@@ -131,6 +131,8 @@ def parse(name: str, data: bytes) -> Document:
             document.root = _Converter(document).convert(node, (), ())
         except _TooLarge as error:
             document.add("E108", str(error), "write it out once, in fewer values", at=document.place(error.offset))
+    if document.root is None and not document.problems:
+        document.add("E103", "the file holds nothing", "`coven init` writes one to begin with")
     if any(problem.code != "E106" for problem in document.problems):
         document.root = None  # of a doubled key the first counts, and checking can go on; of the rest nothing is sure
     return document

@@ -110,6 +110,10 @@ def suggest(name: str, known: Sequence[str]) -> str:
 
 def shown(value: Any, limit: int = 60) -> str:
     """A value of the file, short enough for a message, on one line and without control characters."""
-    text = redact(" ".join(str(value).split()))
-    text = "".join(char if char.isprintable() else "�" for char in text)
+    text = " ".join(one_line(str(value)).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks and control characters, and without anything that looks like a secret."""
+    return "".join(char if char.isprintable() else " " if char.isspace() else "�" for char in redact(text))

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covenants import TransformFailed
@@ -112,6 +112,7 @@ def test_what_fails_for_a_record_is_a_failure_of_its_route(text: str) -> None:
     assert text in str(raised.value)
 
 
+@settings(deadline=None)
 @given(
     st.one_of(
         st.text(max_size=30),

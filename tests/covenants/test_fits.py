@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import msgspec.inspect as mi
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta
 
@@ -101,6 +101,7 @@ def passes(value: Any, wanted: Any) -> bool:
     return True
 
 
+@settings(deadline=None)
 @given(TYPES, TYPES, VALUES)
 def test_what_fits_directly_is_never_refused_and_what_never_fits_always_is(
     source: Any, target: Any, value: Any

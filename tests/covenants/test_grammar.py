@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covenants.grammar import GrammarError, parse_endpoint, parse_route
@@ -18,6 +18,7 @@ def endpoints(draw: st.DrawFn) -> tuple[str | None, str]:
     return draw(INSTANCES), draw(KINDS)
 
 
+@settings(deadline=None)
 @given(endpoints(), st.lists(endpoints(), min_size=1, max_size=3), st.lists(SPACE, min_size=8, max_size=8))
 def test_what_is_written_is_what_is_read(
     source: tuple[str | None, str], targets: list[tuple[str | None, str]], spaces: list[str]
@@ -34,6 +35,7 @@ def test_what_is_written_is_what_is_read(
         assert text[end.offset :].startswith(str(end))
 
 
+@settings(deadline=None)
 @given(
     st.one_of(
         st.text(max_size=40), st.lists(st.sampled_from(["A", "a.B", "->", ",", ".", " ", "nowhere"])).map("".join)
