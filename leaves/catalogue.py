@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from branches.catalogue import Catalogue, LeafInfo, LeafKind
+from branches.spellcasting.spells import Exec, ListDir, ReadText, WriteText
 from leaves.chats.console import ConsoleOptions
+from leaves.spells.fs import FsOptions
+from leaves.spells.shell import ShellOptions
 
 CATALOGUE = Catalogue(
     leaves=(
@@ -19,6 +22,26 @@ CATALOGUE = Catalogue(
             kind=LeafKind.CRYSTAL,
             summary="no model: a few plain phrases that make real gate calls",
             factory="leaves.crystals.rehearsal:RehearsalCrystal",
+        ),
+        LeafInfo(
+            name="fs",
+            kind=LeafKind.SUBSTRATE,
+            summary="the text files of one folder",
+            factory="leaves.spells.fs:Filesystem",
+            options=FsOptions,
+            folders=("root",),
+            spells=(ReadText, ListDir, WriteText),
+            trust={"fs.read_text": ("private",), "fs.list_dir": ("private",)},
+        ),
+        LeafInfo(
+            name="shell",
+            kind=LeafKind.SUBSTRATE,
+            summary="allowed programs in one folder, without a shell and in a sandbox",
+            factory="leaves.spells.shell:Shell",
+            options=ShellOptions,
+            folders=("root",),
+            spells=(Exec,),
+            trust={"shell.exec": ("private", "outward")},
         ),
     )
 )

@@ -20,6 +20,6 @@ def outside(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def workspace(tmp_path: Path, outside: Path) -> Path:
-    folder = tmp_path / "workspace"
+    folder = tmp_path.resolve() / "workspace"
     folder.mkdir()
     return folder
