@@ -142,7 +142,7 @@ class Journal:
                     if last is None or last.headers.get(ID) != id:
                         continue
                     position = last.position
-                index.head = index.claim = position
+                index.head, index.claim = max(index.head, position), max(index.claim, position)
                 break
         if ARMED:
             fault_point(self.name, "claim", "after")
@@ -188,10 +188,12 @@ class Journal:
     ) -> AsyncGenerator[list[Record[Entry]]]:
         """`tail` in groups of what is there at once, for readers that work on many together."""
         subjects = None if session is None else {lane_subject(lane, session) for lane in Lane}
+        began = self._indexes.tailing()
         async with aclosing(self.log.tail(after)) as groups:
             async for group in groups:
                 records: list[Record[Entry]] = []
                 for stored in group:
+                    self._indexes.overhear(stored, began)
                     if subjects is None or stored.subject in subjects:
                         record = await self._unpack(stored, kinds)
                         if record is not None:
@@ -266,7 +268,7 @@ class Journal:
                     await index.refresh(self.log)
                     self._check_claim(index, expect)  # before looking: a newer owner may have used this very id
                     continue
-                index.head = index.ids[draft.id] = position
+                index.wrote([draft.id], position)
                 return Appended(self._record(draft, lane, position, now, extra), True)
 
     async def _append_all(self, drafts: Sequence[Draft], lane: Lane, expect: Claim | None) -> list[Appended]:
@@ -293,13 +295,12 @@ class Journal:
                     await index.refresh(self.log)
                     self._check_claim(index, expect)  # before looking: a newer owner may have used this very id
                     continue
-                index.head = last
+                index.wrote([draft.id for draft in drafts], last)
                 first = last - len(drafts) + 1
-                appended: list[Appended] = []
-                for position, draft in enumerate(drafts, first):
-                    index.ids[draft.id] = position
-                    appended.append(Appended(self._record(draft, lane, position, now, None), True))
-                return appended
+                return [
+                    Appended(self._record(draft, lane, position, now, None), True)
+                    for position, draft in enumerate(drafts, first)
+                ]
 
     async def _known(self, draft: Draft, message: Message, position: int, *, created: bool) -> Appended:
         """The record that has this id already. After an unanswered write it may be our own: the writer mark tells."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Sequence
+from itertools import count
 
 from journals._envelope import CLAIM_KIND, ID, KIND
 from journals._log import Log, Stored
+
+_moments = count(1)
 
 
 class SubjectIndex:
     """The head, the ids and the newest claim of one subject, kept in step by reading only what is new."""
 
-    __slots__ = ("_read", "claim", "head", "ids", "lock", "subject")
+    __slots__ = ("_read", "claim", "head", "ids", "lock", "overheard", "read_at", "subject")
 
     def __init__(self, subject: str) -> None:
         self.subject = subject
@@ -20,6 +24,8 @@ class SubjectIndex:
         self.claim = 0
         self.ids: dict[str, int] = {}
         self.lock = asyncio.Lock()
+        self.read_at = 0
+        self.overheard: list[Stored] | None = None
         self._read = False
 
     def __repr__(self) -> str:
@@ -33,17 +39,32 @@ class SubjectIndex:
 
     async def refresh(self, log: Log) -> None:
         """Read what was written since."""
-        async for group in log.read(self.subject, self.head, None):
-            for stored in group:
+        self.read_at = next(_moments)
+        self.overheard = []  # what a tail meets meanwhile waits its turn: ids are taken in in order, or one is missed
+        try:
+            async for group in log.read(self.subject, self.head, None):
+                for stored in group:
+                    self.note(stored)
+            for stored in self.overheard:
                 self.note(stored)
+        finally:
+            self.overheard = None
 
     def note(self, stored: Stored) -> None:
-        """Take in one message of this subject."""
+        """Take in one message of this subject; what is known already changes nothing."""
+        if stored.position <= self.head:
+            return
         self.head = stored.position
         if stored.headers.get(KIND) == CLAIM_KIND:
             self.claim = stored.position
         elif (id := stored.headers.get(ID)) is not None:
             self.ids.setdefault(id, stored.position)
+
+    def wrote(self, ids: Sequence[str], last: int) -> None:
+        """Take in what was written here at consecutive positions up to `last`."""
+        self.head = max(self.head, last)
+        for position, id in enumerate(ids, last - len(ids) + 1):
+            self.ids[id] = position
 
 
 class SubjectIndexes:
@@ -61,6 +82,22 @@ class SubjectIndexes:
         else:
             self._indexes.move_to_end(subject)
         return index
+
+    def tailing(self) -> int:
+        """The moment at which a tail begins; hand it to `overhear`."""
+        return next(_moments)
+
+    def overhear(self, stored: Stored, began: int) -> None:
+        """Take in a message that a tail has met, so that the next write here need not be refused first.
+
+        Only an index that was read after the tail began: it knows all that the tail did not bring.
+        """
+        index = self._indexes.get(stored.subject)
+        if index is not None and index.read_at > began:
+            if index.overheard is None:
+                index.note(stored)
+            else:
+                index.overheard.append(stored)
 
     def _forget_oldest(self) -> None:
         while len(self._indexes) > self._limit:

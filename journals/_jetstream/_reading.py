@@ -38,7 +38,9 @@ class Reading:
         self.position = after
         self.pending = 0
         self._buffer: list[Delivery] = []
-        self._arrived = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None
+        self._watchdog: asyncio.TimerHandle | None = None
+        self._heard = False
         self._under_way = 0
         self._consumer = ""
         self._next_in_consumer = 1
@@ -51,6 +53,7 @@ class Reading:
 
     async def __aenter__(self) -> Reading:
         self._connection.on_lost.append(self._lost)
+        self._watch()
         await self._begin()
         return self
 
@@ -58,6 +61,8 @@ class Reading:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._connection.on_lost.remove(self._lost)
+        if self._watchdog is not None:
+            self._watchdog.cancel()
         await self._end()
 
     async def next_group(self) -> list[Stored]:
@@ -72,12 +77,8 @@ class Reading:
                     await self._ask_for_more()
                     return group
                 continue
-            self._arrived.clear()
-            try:
-                async with asyncio.timeout(2 * _HEARTBEAT_S):
-                    await self._arrived.wait()
-            except TimeoutError:
-                self._broken = True
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
 
     def _take(self) -> list[Stored]:
         messages, self._buffer = self._buffer, []
@@ -171,12 +172,25 @@ class Reading:
             pass  # the consumer goes by itself after half a minute of inactivity
 
     def _receive(self, delivery: Delivery) -> None:
+        self._heard = True
         self._buffer.append(delivery)
-        self._arrived.set()
+        self._wake()
 
     def _lost(self) -> None:
         self._broken = True
-        self._arrived.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _watch(self) -> None:
+        """Look now and then whether anything was heard; without even a heartbeat the reading begins anew."""
+        loop = asyncio.get_running_loop()
+        if self._watchdog is not None and not self._heard and self._waiter is not None and not self._waiter.done():
+            self._lost()
+        self._heard = False
+        self._watchdog = loop.call_later(2 * _HEARTBEAT_S, self._watch)
 
 
 def _raise_for(reply: dict[str, Any], stream: str) -> None:
