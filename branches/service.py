@@ -30,9 +30,9 @@ class Finished(Exception):
     """
 
 
-def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_error(error: BaseException) -> BaseException:
     """What a service that runs a task group should raise: its first real error, or else `Finished`."""
-    errors = list(_leaves(group))
+    errors = list(_leaves(error))
     return next((error for error in errors if not isinstance(error, Finished)), errors[0])
 
 

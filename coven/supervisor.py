@@ -166,15 +166,13 @@ class _Keeper:
 
         try:
             await self._service.run(ready)
-        except BaseExceptionGroup as group:
-            return first_error(group)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
             return error  # nobody cancelled us: the service did so itself
         except Exception as error:  # noqa: BLE001 - the boundary: whatever ends a service is its failure
-            return error
+            return first_error(error)
         finally:
             for task in noting:
                 await task

@@ -70,6 +70,11 @@ class Console:
         """Whether a person sits at both ends."""
         return all(stream is not None and stream.isatty() for stream in (self._stdin, self._stdout))
 
+    @property
+    def session(self) -> str:
+        """The name of its one conversation."""
+        return self._options.session
+
     async def run(self, port: ChatPort, ready: Callable[[], None]) -> None:
         """See `ChatLeaf.run`. Run again after a failure, it first sends what it could not send before."""
         await (self._prompt if self.interactive else self._pipe)(port, ready)

@@ -1,0 +1,51 @@
+"""What went wrong, said to a person: one paragraph with what to do."""
+
+from __future__ import annotations
+
+import errno
+import sys
+
+from branches.agents.cantrip import InvalidCantrip
+from branches.secret import SecretUnset
+from branches.service import first_error
+from coven.cli._main import FAILED, WRONG
+from coven.configuration import ConfigError, UnknownService
+from coven.host import Unanswerable
+from coven.letters import LetterNotFound
+from coven.project import FolderNotEmpty
+from coven.shelf import UnknownJournal
+from coven.supervisor import ServiceFailed, TakenOver
+from journals import JournalError
+
+_EXPECTED = (JournalError, ServiceFailed, TakenOver, Unanswerable)
+_WRONG = (UnknownService, SecretUnset, InvalidCantrip, FolderNotEmpty, UnknownJournal, LetterNotFound)
+
+
+def explain(error: BaseException) -> tuple[str, int]:
+    """The message and the exit code of an error. The problems of a configuration are printed, each where it stands."""
+    error = first_error(error)
+    if isinstance(error, ConfigError):
+        for problem in error.problems:
+            print(problem, file=sys.stderr)
+        return str(error), WRONG
+    if isinstance(error, _WRONG):
+        return str(error), WRONG
+    if isinstance(error, _EXPECTED):
+        return str(error), FAILED
+    if isinstance(error, OSError):
+        return _system(error), FAILED
+    kind = type(error).__name__
+    return (
+        f"this is a bug in Coven ({kind}: {error}); what was acknowledged is safe in the journals. Run it again with "
+        "COVEN_DEBUG=1 for the whole traceback, and please report that",
+        FAILED,
+    )
+
+
+def _system(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename else ""
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{where}{error.strerror}; Coven must be able to write there: change its permissions or work elsewhere"
+    if error.errno == errno.ENOSPC:
+        return f"{where}{error.strerror}; make room on that disk and start again"
+    return f"{where}{error.strerror or error}"

@@ -1,0 +1,104 @@
+"""From the path of a `coven.yaml` to a configuration that can run, or the problems that keep it from that."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from branches.secret import Secret
+from covenants import Config, NatsOptions, Problem, check, load
+from leaves.catalogue import CATALOGUE
+
+COVENANT = "covenant"
+
+
+class ConfigError(Exception):
+    """A configuration with errors. `problems` are all of them, warnings included."""
+
+    def __init__(self, path: Path, problems: tuple[Problem, ...]) -> None:
+        super().__init__(f"{path} cannot be run; {len(problems)} problems were found")
+        self.path, self.problems = path, problems
+
+
+class UnknownService(Exception):
+    """A service was asked for that the configuration does not have."""
+
+    def __init__(self, name: str, known: Collection[str]) -> None:
+        super().__init__(f"there is no service {name!r}; this coven has {', '.join(known)}")
+        self.name, self.known = name, tuple(known)
+
+
+class Configured(msgspec.Struct, frozen=True):
+    """A configuration, and what is to be said about it before it runs."""
+
+    config: Config
+    warnings: tuple[Problem, ...]
+
+
+def configure(
+    path: Path,
+    environ: Mapping[str, str],
+    *,
+    nats: str | None = None,
+    only: Collection[str] = (),
+    run: bool = True,
+) -> Configured:
+    """Read and check the file. `nats` replaces its server, `only` names services as `services_of` takes them.
+
+    Without `run` no branch is to be started, so that variables of the environment that branches need may be unset.
+    Raises `ConfigError`, `UnknownService`.
+    """
+    loaded = load(path, environ)
+    instances = _instances(loaded.file.branches if loaded.file is not None else {}, only) if only else None
+    checked = check(loaded, CATALOGUE, only=instances if run else ())
+    config = checked.config
+    if config is None:
+        raise ConfigError(path, checked.problems)
+    if nats is not None:
+        config = msgspec.structs.replace(config, nats=_other_server(config.nats, nats, environ))
+    if only:
+        services_of(config, only)
+    return Configured(config, checked.warnings)
+
+
+def services_of(config: Config, only: Collection[str] = ()) -> tuple[str, ...]:
+    """The services to run: branch instances by their name or that of their type, and `covenant` for the routes.
+
+    All of them without `only`. They come in the order in which they start: what answers before what asks.
+    Raises `UnknownService`.
+    """
+    ordered = [
+        *(branch.name for branch in config.of_type("spellcasting")),
+        *(branch.name for branch in config.of_type("agents")),
+        COVENANT,
+        *(branch.name for branch in config.of_type("chat")),
+    ]
+    if not only:
+        return tuple(ordered)
+    wanted: set[str] = set()
+    for name in only:
+        chosen = {name} if name in ordered else {branch.name for branch in config.of_type(name)}
+        if not chosen:
+            raise UnknownService(name, ordered)
+        wanted |= chosen
+    return tuple(name for name in ordered if name in wanted)
+
+
+def _instances(branches: Mapping[str, Any], only: Collection[str]) -> frozenset[str]:
+    """The branch instances behind `only`, as far as an unchecked file tells; the covenant alone needs none."""
+    types = {name: _type(name, section) for name, section in branches.items()}
+    return frozenset(name for name, type in types.items() if name in only or type in only)
+
+
+def _type(name: str, section: Any) -> Any:
+    return cast("dict[str, Any]", section).get("branch", name) if isinstance(section, dict) else name
+
+
+def _other_server(options: NatsOptions, url: str, environ: Mapping[str, str]) -> NatsOptions:
+    """The given address; how to sign in stays, unless the file had the embedded server."""
+    if options.embedded or url == "embedded":
+        return NatsOptions(url=Secret(url, environ))
+    return msgspec.structs.replace(options, url=Secret(url, environ))

@@ -1,0 +1,139 @@
+"""The host: a configuration made to run over one store, supervised, and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from branches.catalogue import Catalogue
+from branches.service import first_error
+from coven.assembly import Assembly
+from coven.backoff import Backoff
+from coven.clock import Clock
+from coven.configuration import services_of
+from coven.lifecycle import ServiceChanged
+from coven.supervisor import Supervisor
+from covenants import Config
+from journals import Journal, Store
+from leaves.catalogue import CATALOGUE
+from leaves.chats.console import Console
+
+
+class Unanswerable(Exception):
+    """A record of the conversation in a pipe became a dead letter, so that its answer may never come."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"a record of this conversation could not be routed, so its answer may never come: {reason}; "
+            "`coven dead-letters list` shows it, and `coven dead-letters redrive` sends it again"
+        )
+
+
+class Host:
+    """One process's share of a coven. `only` names its services as `services_of` takes them."""
+
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        *,
+        only: Collection[str] = (),
+        environ: Mapping[str, str],
+        tell: Callable[[str], None],
+        catalogue: Catalogue = CATALOGUE,
+        backoff: Backoff | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Nothing is opened yet. Raises `UnknownService`."""
+        self.config, self.names = config, services_of(config, only)
+        self.owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+        self._store, self._environ, self._tell, self._catalogue = store, environ, tell, catalogue
+        self._backoff, self._clock = backoff, clock
+        self._assembly: Assembly | None = None
+
+    def __repr__(self) -> str:
+        return f"<Host {self.config.coven}: {', '.join(self.names)}>"
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Run until the outside is finished or this is cancelled; everything is stopped when it returns or raises.
+
+        Raises `ServiceFailed`, `TakenOver`, `Unanswerable`, `InvalidCantrip` and what opening a journal raises.
+        """
+        async with AsyncExitStack() as closing:
+            assembly = self._assembly = Assembly(
+                self.config,
+                self._catalogue,
+                self._store,
+                owner=self.owner,
+                environ=self._environ,
+                closing=closing,
+                tell=self._tell,
+            )
+            system = await assembly.system_journal()
+            services = [await assembly.service(name) for name in self.names]
+            supervisor = Supervisor(
+                services, host=self.owner, note=_noting(system), backoff=self._backoff, clock=self._clock
+            )
+            piped = [chat for chat in assembly.chats.values() if isinstance(chat, Console) and not chat.interactive]
+            if not piped:
+                await supervisor.run(ready)
+                return
+            dead_letters = await assembly.dead_letters()
+            watch = _unanswerable(dead_letters, {chat.session for chat in piped}, await dead_letters.end())
+            await first_of(supervisor.run(ready), watch)
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a person talks to it on a terminal."""
+        chats = self._assembly.chats.values() if self._assembly is not None else ()
+        return any(isinstance(chat, Console) and chat.interactive for chat in chats)
+
+    def describe(self) -> str:
+        """What runs, in a few words: services or crystals, and the workspace."""
+        crystals = dict.fromkeys(self._assembly.crystals.values() if self._assembly is not None else ())
+        parts = [f"{self.config.coven}: {', '.join(self.names)}"]
+        if crystals:
+            parts.append(f"crystal {', '.join(crystals)}")
+        folders = [
+            str(getattr(leaf.options, folder))
+            for branch in self.config.branches.values()
+            if branch.name in self.names
+            for leaf in branch.leaves.values()
+            for folder in leaf.info.folders
+        ]
+        if folders:
+            parts.append(f"workspace {', '.join(dict.fromkeys(folders))}")
+        return " · ".join(parts)
+
+
+def _noting(system: Journal) -> Any:
+    async def note(entry: ServiceChanged) -> None:
+        await system.append(entry, session=entry.service)
+
+    return note
+
+
+async def _unanswerable(dead_letters: Journal, sessions: Collection[str], after: int) -> None:
+    """Raises when a conversation that nobody can look after gets a dead letter."""
+    async for record in dead_letters.tail(after, kinds=["DeadLetter"]):
+        if record.session in sessions:
+            raise Unanswerable(getattr(record.entry, "reason", record.kind))
+
+
+async def first_of(work: Any, watch: Any) -> None:
+    """Do the work, beside a watch that only ever raises; whatever is left is cancelled and awaited."""
+    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(watch)
+    try:
+        await asyncio.wait([working, watching], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (watching, working):
+            task.cancel()
+            await asyncio.wait([task])
+    for task in (working, watching):
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise first_error(error)

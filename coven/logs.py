@@ -1,0 +1,54 @@
+"""Logs: to standard error, one line each, warnings and worse unless more is asked for."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import Any
+
+import structlog
+
+_LEVELS = {"quiet": logging.WARNING, "verbose": logging.INFO, "debug": logging.DEBUG}
+
+
+class _StandardError:
+    """Prints to whatever `sys.stderr` is now: a prompt on the terminal puts itself in between."""
+
+    def msg(self, message: str) -> None:
+        if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison] - it is, when closed at the start
+            print(message, file=sys.stderr, flush=True)
+
+    log = debug = info = warning = warn = error = critical = fatal = exception = failure = msg
+
+
+class _ToStandardError(logging.Handler):
+    """The same for the loggers of the standard library."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _StandardError().msg(self.format(record))
+
+
+def configure_logs(level: str = "quiet") -> None:
+    """Send all logs to standard error. `level` is `quiet` (warnings and worse), `verbose` or `debug`."""
+    threshold = _LEVELS[level]
+    terminal = sys.stderr is not None and sys.stderr.isatty()  # pyright: ignore[reportUnnecessaryComparison]
+    colors = terminal and "NO_COLOR" not in os.environ
+    chain: list[Any] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper("%H:%M:%S" if terminal else "iso", utc=not terminal),
+        structlog.dev.ConsoleRenderer(
+            colors=colors, pad_event_to=0, pad_level=False, exception_formatter=structlog.dev.plain_traceback
+        ),
+    ]
+    structlog.configure(
+        processors=chain,
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=lambda *_: _StandardError(),
+        cache_logger_on_first_use=True,
+    )
+    handler = _ToStandardError()
+    handler.setFormatter(logging.Formatter("%(asctime)s [%(levelname)s] %(message)s", "%H:%M:%S"))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(threshold)
