@@ -127,13 +127,13 @@ class SpellcastingService:
             # What was started under another configuration may have happened, whatever we can do with it now.
             await self._record(_in_doubt(invocation) if call.started else _fault(invocation, failure), record, claim)
             return
-        started = await self._journal.append(
-            SpellStarted(correlation_id=invocation.correlation_id, spell=invocation.spell),
-            session=record.session,
-            id=derive_id("started", invocation.correlation_id),
-            cause=record,
-            expect=claim,
-        )
+        entry = SpellStarted(correlation_id=invocation.correlation_id, spell=invocation.spell)
+        id = derive_id("started", invocation.correlation_id)
+        try:
+            started = await self._journal.append(entry, session=record.session, id=id, cause=record, expect=claim)
+        except IdConflict as conflict:
+            self._note_reuse(record, "this call id was used before for another spell; nothing is cast", conflict)
+            return
         if started.created or spell.idempotent:
             await self._record(await self._cast(spell, invocation, record.session), record, claim)
         else:
@@ -158,13 +158,12 @@ class SpellcastingService:
             text = f"the spell was cast, but its result cannot be recorded: {error}"
             await self._record(SpellFault(correlation_id=outcome.correlation_id, error=text), cause, claim)
         except IdConflict as conflict:
-            _log.info(
-                "an outcome is already recorded; this one is dropped",
-                service=self._name,
-                session=cause.session,
-                call=outcome.correlation_id,
-                position=conflict.position,
-            )
+            self._note_reuse(cause, "an outcome is already recorded; this one is dropped", conflict)
+
+    def _note_reuse(self, call: Record[Entry], event: str, conflict: IdConflict) -> None:
+        _log.warning(
+            event, service=self._name, session=call.session, invocation=call.position, recorded=conflict.position
+        )
 
     async def _refuse_unreadable(self, record: Record[Entry]) -> None:
         """An invocation that cannot be decoded still gets its fault, if its envelope says whose call it is."""

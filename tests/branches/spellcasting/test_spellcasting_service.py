@@ -310,6 +310,19 @@ async def test_a_second_invocation_with_the_same_call_id_changes_nothing(worksho
     assert [spell.tone for spell, _ in bell.casts] == ["a", "b"]
 
 
+async def test_a_call_id_used_again_for_another_spell_casts_nothing_and_stops_nothing(workshop: Any, bell: Any):
+    async with workshop.running():
+        await workshop.invoke("c1", tone="a")
+        await workshop.outcome("c1")
+        await workshop.invoke("c1", "bell.look")
+        await workshop.invoke("c1", "temple.pray")
+        await workshop.invoke("c2", tone="b")
+        await workshop.outcome("c2")
+    outcomes = [record.correlation_id async for record in workshop.journal.read(kinds=["SpellResult", "SpellFault"])]
+    assert outcomes == ["c1", "c2"]
+    assert [spell.tone for spell, _ in bell.casts] == ["a", "b"]
+
+
 async def test_a_start_reads_only_what_followed_the_last_settled_position(workshop: Any, bell: Any):
     async with workshop.running(settled_every=10):
         for number in range(12):
