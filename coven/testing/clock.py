@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 from collections.abc import Callable
 
@@ -22,6 +23,7 @@ class ManualClock:
         self._now = now
         self._alarms: list[tuple[float, int, _Alarm]] = []
         self._set = 0
+        self._changed = asyncio.Event()
 
     def __repr__(self) -> str:
         return f"<ManualClock {self._now:g}, {self.pending} alarms>"
@@ -40,7 +42,14 @@ class ManualClock:
         alarm = _Alarm(callback)
         self._set += 1
         heapq.heappush(self._alarms, (when, self._set, alarm))
+        self._changed.set()
         return alarm
+
+    async def until_pending(self, count: int = 1) -> None:
+        """Wait until at least so many alarms are set."""
+        while self.pending < count:
+            self._changed.clear()
+            await self._changed.wait()
 
     def advance(self, seconds: float) -> None:
         """Move on, ringing what falls due in order of time."""

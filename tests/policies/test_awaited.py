@@ -28,12 +28,6 @@ async def begin(bench: Bench, registry: PolicyRegistry) -> tuple[asyncio.Task[Ou
     return running, call.entry.call  # type: ignore[attr-defined]
 
 
-async def alarms(bench: Bench, count: int) -> None:
-    """Wait until so many alarms are set."""
-    while bench.clock.pending != count:  # noqa: ASYNC110 - the clock tells nobody when it is set
-        await asyncio.sleep(0)
-
-
 async def test_the_answer_is_the_outcome() -> None:
     bench = Bench()
     running, call = await begin(bench, waiting())
@@ -54,7 +48,7 @@ async def test_an_answer_to_no_call_is_ignored() -> None:
 async def test_without_an_answer_in_time_a_fault_is_recorded() -> None:
     bench = Bench()
     running, _ = await begin(bench, waiting(60))
-    await alarms(bench, 1)
+    await bench.clock.until_pending()
     bench.clock.advance(59)
     await asyncio.sleep(0)
     assert not running.done()
@@ -68,7 +62,7 @@ async def test_without_an_answer_in_time_a_fault_is_recorded() -> None:
 async def test_an_answer_after_the_fault_is_recorded_and_ignored() -> None:
     bench = Bench()
     running, call = await begin(bench, waiting(60))
-    await alarms(bench, 1)
+    await bench.clock.until_pending()
     bench.clock.advance(60)
     first = await running
     await bench.answer(call, {"a": 1})
@@ -80,7 +74,7 @@ async def test_an_answer_that_was_recorded_before_the_fault_wins() -> None:
     """The deadline passes when the answer stands in the journal already, but the tail has not brought it yet."""
     bench = Bench()
     running, call = await begin(bench, waiting(60))
-    await alarms(bench, 1)
+    await bench.clock.until_pending()
     bench.clock.advance(60)
     await bench.answer(call, {"a": 1})
     history = await bench.history()
@@ -97,7 +91,7 @@ async def test_the_deadline_counts_from_the_recorded_call_also_after_a_restart()
     with pytest.raises(asyncio.CancelledError):
         await running
     again = asyncio.create_task(bench.run(waiting(60)))
-    await alarms(bench, 1)
+    await bench.clock.until_pending()
     bench.clock.advance(20)
     assert (await again).steps[0].payload["code"] == "timeout"
     assert [what for what, _ in await bench.history()] == ["called", "returned", "returned"]
