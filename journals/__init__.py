@@ -1,5 +1,6 @@
 """What happened: typed, append-only journals, on NATS JetStream or in memory."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from journals._cursor import RouteCursor, Routed
@@ -26,6 +27,7 @@ from journals._record import Appended, Claim, Draft, Lane, Record
 from journals._store import Store
 
 if TYPE_CHECKING:
+    from journals._doctor import Finding, examine
     from journals._jetstream import JetStreamStore
     from journals._server import Durability, EmbeddedServer, FolderTaken, ServerAddress, ServerFailure, find_server
 
@@ -41,6 +43,7 @@ __all__ = [
     "Entry",
     "EntryRegistry",
     "FenceRefused",
+    "Finding",
     "FolderTaken",
     "IdConflict",
     "InvalidEntry",
@@ -64,22 +67,27 @@ __all__ = [
     "UnknownKind",
     "Unreadable",
     "derive_id",
+    "examine",
     "find_server",
     "random_id",
 ]
 
-
-_SERVER = {"Durability", "EmbeddedServer", "FolderTaken", "ServerAddress", "ServerFailure", "find_server"}
+# The NATS client, the server's keeper and the doctor are imported only where they are used.
+_LAZY = {
+    "JetStreamStore": "journals._jetstream",
+    "Durability": "journals._server",
+    "EmbeddedServer": "journals._server",
+    "FolderTaken": "journals._server",
+    "ServerAddress": "journals._server",
+    "ServerFailure": "journals._server",
+    "find_server": "journals._server",
+    "Finding": "journals._doctor",
+    "examine": "journals._doctor",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import the NATS client and the server's keeper only where they are used."""
-    if name == "JetStreamStore":
-        from journals._jetstream import JetStreamStore
-
-        return JetStreamStore
-    if name in _SERVER:
-        from journals import _server
-
-        return getattr(_server, name)
+    """Import a lazy name from its module."""
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

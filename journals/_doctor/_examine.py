@@ -6,8 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import nats.errors
-
 from journals._doctor._durability import of_embedded, of_external
 from journals._doctor._finding import Finding, problem, warning
 from journals._doctor._folder import check_folder
@@ -15,8 +13,7 @@ from journals._doctor._probe import Probe
 from journals._doctor._scratch import Latencies, Scratch
 from journals._doctor._server import check_jetstream, check_streams, check_version, server_id
 from journals._doctor._surroundings import check_landlock, check_python, check_secrets
-from journals._errors import StoreMismatch, StoreRefused, StoreUnavailable
-from journals._jetstream._connection import Connection
+from journals._errors import StoreRefused, StoreUnavailable
 from journals._server._address import ServerAddress, find_server
 from journals._urls import without_credentials
 
@@ -61,25 +58,21 @@ async def _examine_server(
     url: str, token: str | None, credentials: str | None, coven: str, embedded: ServerAddress | None
 ) -> list[Finding]:
     try:
-        await (await Connection.open(url, token=token, credentials=credentials, patience=0)).close()
+        probe = await Probe.open(url, token=token, credentials=credentials)
     except StoreUnavailable as error:
         return [problem("server", str(error), "start the server, or correct `nats:` in coven.yaml")]
     except StoreRefused as error:
         return [problem("server", str(error), "correct the token or the credentials")]
-    except StoreMismatch as error:
-        return [problem("server", str(error), "upgrade the server to 2.15")]
-    try:
-        async with await Probe.open(url, token=token, credentials=credentials) as probe:
-            return await _ask_around(probe, url, coven, embedded)
-    except (nats.errors.Error, OSError, TimeoutError) as error:
-        reason = str(error) or type(error).__name__
-        return [problem("server", f"the connection was lost in between ({reason})", "look into the server's log")]
+    async with probe:
+        return await _ask_around(probe, url, coven, embedded)
 
 
 async def _ask_around(probe: Probe, url: str, coven: str, embedded: ServerAddress | None) -> list[Finding]:
     version = probe.client.connected_server_version
     shown = f"{version.major}.{version.minor}.{version.patch}"
     findings = [check_version(without_credentials(url), shown)]
+    if findings[0].level == "problem":
+        return findings
     jetstream = await check_jetstream(probe)
     findings += jetstream
     latencies: Latencies | None = None

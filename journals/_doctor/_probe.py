@@ -11,6 +11,9 @@ import msgspec
 import nats.errors
 from nats.aio.client import Client
 
+from journals._errors import StoreRefused, StoreUnavailable
+from journals._urls import without_credentials
+
 _ANSWER_TIMEOUT = 2.0
 _DENIED = "permissions violation"
 
@@ -30,10 +33,12 @@ class Probe:
 
     @classmethod
     async def open(cls, url: str, *, token: str | None, credentials: str | None) -> Probe:
-        """Connect. Raises `nats.errors.Error`, `OSError` or `TimeoutError`."""
+        """Connect, or know at once that it is not possible. Raises `StoreUnavailable` or `StoreRefused`."""
         denied: asyncio.Queue[str] = asyncio.Queue()
+        heard: list[Exception] = []
 
         async def hear(error: Exception) -> None:
+            heard.append(error)
             if _DENIED in str(error).lower():
                 denied.put_nowait(str(error).removeprefix("nats: "))
 
@@ -42,7 +47,19 @@ class Probe:
             options["user_credentials"] = credentials
         client = Client()
         connect: Any = client.connect  # its annotations are incomplete
-        await connect(url, name="coven doctor", allow_reconnect=False, error_cb=hear, **options)
+        try:
+            await connect(
+                url,
+                name="coven doctor",
+                allow_reconnect=False,
+                max_reconnect_attempts=1,  # to be tried once more; 0 would be for ever
+                reconnect_time_wait=0,
+                connect_timeout=_ANSWER_TIMEOUT,
+                error_cb=hear,
+                **options,
+            )
+        except (nats.errors.Error, OSError, TimeoutError) as error:
+            raise _explained(without_credentials(url), [*heard, error]) from None
         return cls(client, denied)
 
     async def __aenter__(self) -> Self:
@@ -93,3 +110,11 @@ class Probe:
             return msgspec.json.decode(answer, type=dict[str, Any]) if answer else {}
         except msgspec.DecodeError:
             raise NoAnswer(f"{subject} got an answer that is not JSON") from None
+
+
+def _explained(url: str, errors: list[Exception]) -> StoreUnavailable | StoreRefused:
+    said = [str(error).removeprefix("nats: ") or type(error).__name__ for error in errors]
+    for reason in said:
+        if "authorization" in reason.lower() or "authentication" in reason.lower():
+            return StoreRefused(f"the NATS server at {url} refuses these credentials ({reason})")
+    return StoreUnavailable(f"no NATS server answers at {url} ({said[0]})")

@@ -9,7 +9,7 @@ from journals._doctor._probe import NoAnswer, Probe
 from journals._doctor._scratch import ALLOW
 from journals._errors import StoreMismatch
 from journals._jetstream._settings import check_settings, journal_settings
-from journals._server._info import RECOMMENDED_VERSION, parse_version
+from journals._server._info import MINIMUM_VERSION, RECOMMENDED_VERSION, parse_version
 
 _NEARLY = 0.8
 _UNLIMITED = -1
@@ -17,10 +17,12 @@ _PAGE = 256
 
 
 def check_version(url: str, version: str) -> Finding:
-    """Whether the server is of the recommended version; one that is too old was refused before."""
+    """Whether the server is new enough, and as new as recommended."""
     if parse_version(version) >= RECOMMENDED_VERSION:
         return ok("server", f"nats-server {version} at {url}")
     wanted = ".".join(map(str, RECOMMENDED_VERSION))
+    if parse_version(version) < MINIMUM_VERSION:
+        return problem("server", f"nats-server {version} at {url} is too old", f"upgrade it to {wanted}")
     return warning(
         "server", f"nats-server {version} at {url}", f"it works; {wanted} is recommended, upgrade when you can"
     )

@@ -34,6 +34,7 @@ class Connection:
         self.on_lost: list[Callable[[], None]] = []
         self.on_back: list[Callable[[], None]] = []
         self._connected = asyncio.Event()
+        self._closed = False
         self._last_error: Exception | None = None
         self._opened = False
 
@@ -104,11 +105,13 @@ class Connection:
 
     async def ready(self) -> None:
         """Wait until connected. Raises `StoreUnavailable` when that takes longer than the patience."""
-        if self._connected.is_set():
+        if self._connected.is_set() and not self._closed:
             return
         try:
             async with asyncio.timeout(self.patience):
                 await self._connected.wait()
+            if self._closed:
+                raise StoreUnavailable(f"the connection to {self.url} has been closed here")
         except TimeoutError:
             raise StoreUnavailable(
                 f"the NATS server at {self.url} has been away for {self.patience:.0f} s; what was acknowledged is "
@@ -138,6 +141,8 @@ class Connection:
 
     async def close(self) -> None:
         """Close at once; nothing is buffered, so there is nothing to wait for."""
+        self._closed = True
+        self._connected.set()  # so that whoever waits for the server learns that it is over
         if not self.client.is_closed:
             await self.client.close()
 
@@ -148,7 +153,8 @@ class Connection:
             raise error  # ends the client's connecting, which would try the same credentials again
 
     async def _disconnected(self) -> None:
-        self._connected.clear()
+        if not self._closed:
+            self._connected.clear()
         if not self.client.is_closed:
             _log.warning("the NATS server at %s is away; waiting for it", self.url)
         for callback in self.on_lost:

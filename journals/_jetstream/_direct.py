@@ -36,6 +36,14 @@ async def by_position(connection: Connection, stream: str, prefix: str, position
     return await _get(connection, stream, prefix, {"seq": position})
 
 
+async def last_position(connection: Connection, stream: str) -> int:
+    """The position of the newest message of the stream; 0 when it is empty."""
+    info = await connection.api(f"STREAM.INFO.{stream}")
+    if "error" in info:
+        raise StoreUnavailable(f"stream {stream!r} is gone: {info['error'].get('description')}")
+    return info["state"]["last_seq"]
+
+
 async def _get(connection: Connection, stream: str, prefix: str, query: dict[str, Any]) -> Stored | None:
     reply = await connection.api(f"STREAM.MSG.GET.{stream}", query)
     error = reply.get("error")

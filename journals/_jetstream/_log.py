@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import nats.errors
@@ -11,9 +12,10 @@ import nats.js.errors
 from journals._errors import StoreUnavailable
 from journals._ids import random_id
 from journals._jetstream._connection import Connection
-from journals._jetstream._direct import by_position, last_by_subject, read_subject
+from journals._jetstream._direct import by_position, last_by_subject, last_position, read_subject
 from journals._jetstream._publisher import Publisher
-from journals._jetstream._reading import Reading, read_all
+from journals._jetstream._reading import read_all
+from journals._jetstream._shared import SharedTail
 from journals._log import Fence, Message, Stored
 
 _FENCE, _FENCE_SUBJECT = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
@@ -24,10 +26,18 @@ class JetStreamLog:
     """One stream. See `Log` for what each method promises."""
 
     def __init__(
-        self, connection: Connection, publisher: Publisher, coven: str, name: str, stream: str, incarnation: str
+        self,
+        connection: Connection,
+        publisher: Publisher,
+        tails: SharedTail,
+        *,
+        coven: str,
+        name: str,
+        stream: str,
+        incarnation: str,
     ) -> None:
         self.name, self.incarnation = name, incarnation
-        self._connection, self._publisher = connection, publisher
+        self._connection, self._publisher, self._tails = connection, publisher, tails
         self._stream, self._prefix = stream, f"{coven}.{name}."
         self._blob_bucket = f"{coven}-blobs"
         self._blobs: Any = None
@@ -76,10 +86,7 @@ class JetStreamLog:
 
     async def end(self) -> int:
         """See `Log.end`."""
-        info = await self._connection.api(f"STREAM.INFO.{self._stream}")
-        if "error" in info:
-            raise StoreUnavailable(f"stream {self._stream!r} is gone: {info['error'].get('description')}")
-        return info["state"]["last_seq"]
+        return await last_position(self._connection, self._stream)
 
     async def read(self, subject: str | None, after: int, before: int | None) -> AsyncGenerator[Sequence[Stored]]:
         """See `Log.read`."""
@@ -94,9 +101,9 @@ class JetStreamLog:
 
     async def tail(self, after: int) -> AsyncGenerator[Sequence[Stored]]:
         """See `Log.tail`."""
-        async with Reading(self._connection, self._stream, self._prefix, after) as reading:
-            while True:
-                yield await reading.next_group()
+        async with aclosing(self._tails.tail(after)) as groups:
+            async for group in groups:
+                yield group
 
     async def put_blob(self, digest: str, body: bytes) -> None:
         """See `Log.put_blob`."""

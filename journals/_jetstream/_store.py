@@ -13,6 +13,7 @@ from journals._jetstream._connection import Connection
 from journals._jetstream._log import JetStreamLog
 from journals._jetstream._publisher import Publisher
 from journals._jetstream._settings import check_settings, journal_settings
+from journals._jetstream._shared import SharedTail
 from journals._journal import Clock, Journal
 from journals._names import check_plain_name
 
@@ -30,6 +31,7 @@ class JetStreamStore:
     def __init__(self, connection: Connection, publisher: Publisher, coven: str, replicas: int, clock: Clock) -> None:
         self.connection, self.coven = connection, coven
         self._publisher, self._replicas, self._clock = publisher, replicas, clock
+        self._tails: dict[str, SharedTail] = {}
 
     def __repr__(self) -> str:
         return f"<JetStreamStore {self.coven} at {self.connection.url}>"
@@ -72,8 +74,17 @@ class JetStreamStore:
                 raise StoreMismatch(f"JetStream is not enabled on {self.connection.url} ({text}): start it with `-js`")
             raise StoreUnavailable(f"stream {settings.name!r} cannot be opened: {text}")
         check_settings(settings, info["config"])
+        tails = self._tails.setdefault(
+            settings.name, SharedTail(self.connection, settings.name, f"{self.coven}.{name}.")
+        )
         log = JetStreamLog(
-            self.connection, self._publisher, self.coven, name, settings.name, _incarnation(info["created"])
+            self.connection,
+            self._publisher,
+            tails,
+            coven=self.coven,
+            name=name,
+            stream=settings.name,
+            incarnation=_incarnation(info["created"]),
         )
         return Journal(log, registry, clock=self._clock)
 
