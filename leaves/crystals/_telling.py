@@ -44,8 +44,7 @@ class _Output(msgspec.Struct):
 def tell(gate: str, arguments: Mapping[str, Any], content: str, *, is_error: bool) -> str:
     """One gate's answer in plain words; `content` is the tool message, shown as it stands if it is unfamiliar."""
     if is_error:
-        code, _, reason = content.removeprefix(_ERROR).partition(": ")
-        return f"I could not {_wish(gate, arguments)}: {reason or code}" + (f" ({code})" if reason else "")
+        return _tell_error(gate, arguments, content)
     familiar = _TELLERS.get(gate)
     if familiar is None:
         return content
@@ -54,6 +53,17 @@ def tell(gate: str, arguments: Mapping[str, Any], content: str, *, is_error: boo
         return teller(arguments, msgspec.json.decode(content, type=shape))
     except (msgspec.DecodeError, RecursionError):
         return content
+
+
+def _tell_error(gate: str, arguments: Mapping[str, Any], content: str) -> str:
+    code, _, reason = content.removeprefix(_ERROR).partition(": ")
+    path = arguments.get("path")
+    if gate == WRITE and "overwrite" in reason and "exists" in reason:
+        return f"{path} exists already. To replace it, say: overwrite {path} with '...'"
+    for repeated in (f"{path!r}: ", f"{path!r} is denied: "):
+        reason = reason.removeprefix(repeated)
+    hint = f" ({code})" if reason and code != "failed" else ""
+    return f"I could not {_wish(gate, arguments)}: {reason or code}{hint}"
 
 
 def _wish(gate: str, arguments: Mapping[str, Any]) -> str:

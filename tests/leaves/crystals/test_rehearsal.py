@@ -151,9 +151,34 @@ async def test_texts_writings_and_outputs_are_told() -> None:
     )
 
 
-async def test_errors_are_told_plainly() -> None:
-    answer = await ask(*answered((call("fs.read_text", path="../x"), "Error: denied: the path leaves the workspace")))
-    assert answer.content == "I could not read ../x: the path leaves the workspace (denied)"
+@pytest.mark.parametrize(
+    ("made", "error", "told"),
+    [
+        (
+            call("fs.read_text", path="../x"),
+            "Error: denied: '../x' is denied: `..` leads out of the workspace",
+            "I could not read ../x: `..` leads out of the workspace (denied)",
+        ),
+        (
+            call("fs.read_text", path="a.txt"),
+            "Error: failed: 'a.txt': there is no such file",
+            "I could not read a.txt: there is no such file",
+        ),
+        (
+            call("fs.write_text", path="a.txt", text="x"),
+            "Error: failed: 'a.txt' exists already; set overwrite to true to replace it",
+            "a.txt exists already. To replace it, say: overwrite a.txt with '...'",
+        ),
+        (call("shell.exec", cmd="rm x"), "Error: denied: not allowed", "I could not run rm x: not allowed (denied)"),
+        (
+            call("other.gate"),
+            "Error: timeout: no answer within 60 s",
+            "I could not call other.gate: no answer within 60 s (timeout)",
+        ),
+    ],
+)
+async def test_errors_are_told_plainly(made: ToolCall, error: str, told: str) -> None:
+    assert (await ask(*answered((made, error)))).content == told
 
 
 async def test_results_of_gates_that_it_does_not_know_are_shown_as_they_are() -> None:
