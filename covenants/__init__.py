@@ -7,7 +7,9 @@ from covenants.manifests import MANIFESTS
 from covenants.model import Branch, Config, Leaf, NatsOptions
 from covenants.problems import CODES, Problem, Severity
 from covenants.routing import TransformFailed
+from covenants.schema import json_schema
 from covenants.transform import Endpoint, Route
+from covenants.trial import Tried, try_routes
 
 __all__ = [
     "CODES",
@@ -23,8 +25,11 @@ __all__ = [
     "Route",
     "Severity",
     "TransformFailed",
+    "Tried",
     "check",
+    "json_schema",
     "load",
     "load_text",
     "mermaid",
+    "try_routes",
 ]

@@ -11,7 +11,7 @@ from branches.secret import REFERENCE
 
 _SHAPES = {
     "an Anthropic key": r"sk-ant-[A-Za-z0-9_-]{16,}",
-    "an OpenAI key": r"sk-(?!ant-)[A-Za-z0-9_-]{20,}",
+    "an OpenAI key": r"sk-(?!ant-)(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{20,}",
     "a Google key": r"AIza[A-Za-z0-9_-]{30,}",
     "a Slack token": r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
     "a Discord token": r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}",
@@ -22,7 +22,9 @@ _SHAPES = {
     "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
     "a password in an address": r"[a-z][a-z0-9+.-]{1,20}://[^\s/:@'\"]{0,200}:[^\s/@'\"]{1,200}@",
 }
-_BY_SHAPE = re.compile("|".join(f"(?P<s{number}>{shape})" for number, shape in enumerate(_SHAPES.values())))
+_BY_SHAPE = re.compile(
+    "(?<![A-Za-z0-9_])(?:" + "|".join(f"(?P<s{number}>{shape})" for number, shape in enumerate(_SHAPES.values())) + ")"
+)
 _NAMES = tuple(_SHAPES)
 _SECRET_WORDS = {"password", "passwd", "passphrase", "secret", "token", "apikey"}
 _SECRET_KEYS = {"api", "private", "secret", "access", "auth", "signing", "encryption"}

@@ -10,6 +10,8 @@ from covenants.checks.scope import CONSUMED, Line, Scope
 from covenants.model import Branch
 from covenants.transform import Endpoint
 
+_PEOPLE = "chat"
+
 Graph = Mapping[Endpoint, list[tuple[Endpoint, "Line | None"]]]
 
 
@@ -34,9 +36,9 @@ def check_cycles(scope: Scope) -> None:
 def inner_effects(branch: Branch) -> dict[str, tuple[str, ...]]:
     """What a branch produces because of what it takes in, by kind.
 
-    A request causes its answers. What answers a request of the branch itself causes nothing new: it ends a wait. A
-    draft and a short-lived kind go out into the world, and whether anything comes back is up to the people there.
-    Everything else may cause all that the branch produces.
+    A request causes its answers. What answers a request of the branch itself causes nothing new: it ends a wait; nor
+    does a chunk. What goes to a chat goes to people, and whether they say anything is up to them. Everything else may
+    cause all that the branch produces.
     """
     manifest = branch.manifest
     answers = {answer.kind() for kind in manifest.of(Direction.PRODUCES) for answer in kind.answers}
@@ -45,7 +47,7 @@ def inner_effects(branch: Branch) -> dict[str, tuple[str, ...]]:
     for kind in manifest.of(*CONSUMED):
         if kind.answers:
             effects[kind.name] = tuple(answer.kind() for answer in kind.answers)
-        elif kind.name not in answers and not kind.draft and not kind.short_lived:
+        elif branch.type != _PEOPLE and kind.name not in answers and not kind.short_lived:
             effects[kind.name] = produced
     return effects
 

@@ -21,6 +21,7 @@ from covenants.shape import INVALID, Shaper
 
 AUTO = "auto"
 _RESERVED = ("nowhere", "covenant", "dead-letters", "system", "coven")
+_CHUNKS = "-chunks"  # the short-lived journal beside an instance's own
 
 Section = dict[str, Any]
 
@@ -47,7 +48,7 @@ def _check_name(scope: Scope, name: str, path: Path) -> None:
         message = f"`{shown(name)}` cannot be the name of a branch"
         hint = "use 1 to 64 letters, digits, `-` and `_`, beginning with a letter or digit"
         scope.document.add("E113", message, hint, at=path, key=True)
-    elif name in _RESERVED:
+    elif name in _RESERVED or name.endswith(_CHUNKS):
         scope.document.add(
             "E113", f"`{name}` is a name that Coven uses itself", "choose another one", at=path, key=True
         )
