@@ -19,8 +19,11 @@ from journals._jetstream._settings import StreamSettings, check_settings, journa
 _FENCE = "Nats-Expected-Last-Subject-Sequence"
 _FENCE_CODES = {10071, 10164}
 _SKEW_S = 2.0
+_INACTIVE_NS = 5_000_000_000
 _PAIRS, _BUDGET_S = 30, 1.5
 _BODY = b"x" * 256
+
+SCRATCH = "_doctor"  # no journal can have this name
 
 UPGRADE = "use a NATS server of version 2.14 or newer (2.15 recommended)"
 ALLOW = "allow this user the subjects that docs/jetstream.md lists under “Permissions”"
@@ -37,10 +40,11 @@ class Scratch:
     """The stream and what was found with it. Call `create`, the others, and `remove` at last."""
 
     def __init__(self, probe: Probe, coven: str) -> None:
-        self._probe, self._coven = probe, coven
-        self._journal = f"doctor-{random_id()[:8]}"
-        self.settings = journal_settings(coven, self._journal, replicas=1, short_lived=True)
-        self._subject = f"{coven}.{self._journal}.in.doctor"
+        self._probe = probe
+        self.settings = journal_settings(coven, SCRATCH, replicas=1, short_lived=True)
+        # One of an earlier doctor, who could not remove it, serves as well: its subjects are not these.
+        self._subject = f"{coven}.{SCRATCH}.in.{random_id()[:8]}"
+        self._position = 0
 
     def __repr__(self) -> str:
         return f"<Scratch {self.settings.name}>"
@@ -63,7 +67,7 @@ class Scratch:
         except StoreMismatch as error:
             await self.remove()
             return [problem("jetstream", f"the server changes what it is asked for: {error}", UPGRADE)]
-        return [check_clock(_seconds(answer["created"]), before, after)]
+        return [check_clock(_seconds(answer["ts"]), before, after)]
 
     async def try_everything(self) -> list[Finding]:
         """Append, refuse a stale fence, append a batch, read, refuse a deletion."""
@@ -93,7 +97,7 @@ class Scratch:
     async def measure(self) -> Latencies | None:
         """How long appends take on disk and in memory, one after the other in turns; None if it cannot be tried."""
         name = f"{self.settings.name}-memory"
-        subject = f"{self._coven}.{self._journal}-memory.in.doctor"
+        subject = self._subject.replace(f".{SCRATCH}.", f".{SCRATCH}-memory.")
         twin = msgspec.structs.replace(self.settings, name=name, subjects=[subject], storage="memory")
         try:
             if "error" in await self._create(twin):
@@ -120,7 +124,7 @@ class Scratch:
             warning(
                 "permissions",
                 f"the scratch stream {name} could not be removed ({reason})",
-                f"remove it with an account that may: `nats stream rm {name}`; Coven itself removes no streams",
+                f"allow `$JS.API.STREAM.DELETE.{name}`, or let it be: Coven itself removes no streams",
             )
         ]
 
@@ -128,7 +132,9 @@ class Scratch:
         return await self._probe.api(f"STREAM.CREATE.{settings.name}", msgspec.to_builtins(settings))
 
     async def _append(self) -> Finding | None:
-        return _refusal("an append", await self._probe.ask_json(self._subject, _BODY))
+        answer = await self._probe.ask_json(self._subject, _BODY)
+        self._position = answer.get("seq", 0)
+        return _refusal("an append", answer)
 
     async def _fence(self) -> Finding | None:
         answer = await self._probe.ask_json(self._subject, _BODY, {_FENCE: "0"})
@@ -146,12 +152,19 @@ class Scratch:
         return _refusal("an atomic batch", answer)
 
     async def _direct_read(self) -> Finding | None:
-        await self._probe.ask(f"$JS.API.DIRECT.GET.{self.settings.name}", b'{"seq":1}')
+        query = msgspec.json.encode({"seq": self._position})
+        await self._probe.ask(f"$JS.API.DIRECT.GET.{self.settings.name}", query)
         return None
 
     async def _consumer(self) -> Finding | None:
         name = f"r{random_id()[:12]}"
-        config = {"name": name, "ack_policy": "none", "mem_storage": True, "inactive_threshold": 5_000_000_000}
+        config = {
+            "name": name,
+            "filter_subject": self._subject,
+            "ack_policy": "none",
+            "mem_storage": True,
+            "inactive_threshold": _INACTIVE_NS,
+        }
         request = {"stream_name": self.settings.name, "config": config}
         answer = await self._probe.api(f"CONSUMER.CREATE.{self.settings.name}.{name}", request)
         if "error" in answer:
@@ -162,7 +175,7 @@ class Scratch:
 
     async def _deletion(self) -> Finding | None:
         try:
-            answer = await self._probe.api(f"STREAM.MSG.DELETE.{self.settings.name}", {"seq": 1})
+            answer = await self._probe.api(f"STREAM.MSG.DELETE.{self.settings.name}", {"seq": self._position})
         except NoAnswer:  # not even permitted to ask: so much the better
             return None
         if "error" in answer:

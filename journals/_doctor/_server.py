@@ -6,7 +6,7 @@ from typing import Any
 
 from journals._doctor._finding import Finding, ok, problem, warning
 from journals._doctor._probe import NoAnswer, Probe
-from journals._doctor._scratch import ALLOW
+from journals._doctor._scratch import ALLOW, SCRATCH
 from journals._errors import StoreMismatch
 from journals._jetstream._settings import check_settings, journal_settings
 from journals._server._info import MINIMUM_VERSION, RECOMMENDED_VERSION, parse_version
@@ -86,6 +86,8 @@ async def check_streams(probe: Probe, coven: str) -> list[Finding]:
         return [problem("streams", f"the streams cannot be listed: {error}", ALLOW)]
     for config in configs:
         name, prefix = config["name"], f"{coven}-"
+        if name.startswith(prefix + SCRATCH):
+            continue
         if not name.startswith(prefix):
             findings.append(
                 problem(
