@@ -1,8 +1,9 @@
-"""Named fault points: the places where a crash test kills the process.
+"""Named fault points: the places where a crash test kills a process.
 
-Set `COVEN_FAULT=<point>[:<occurrence>]` and the process sends itself SIGKILL when it reaches that point for the n-th
-time (1 by default). Set `COVEN_FAULT_TRACE=<file>` and every point reached is appended to that file, one a line.
-Without either, a point costs one comparison.
+Set `COVEN_FAULT=<point>[:<occurrence>]` and the process kills itself (SIGKILL) when it reaches that point for the
+n-th time, 1 by default; with `COVEN_FAULT_PID=<pid>` it kills that process once, for instance the server, and goes
+on. Set `COVEN_FAULT_TRACE=<file>` and every point reached is appended to that file, one a line. Without any of them
+a point costs one comparison.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import signal
 
 _target, _, _nth = os.environ.get("COVEN_FAULT", "").partition(":")
 _remaining = int(_nth or 1)
+_victim = int(os.environ.get("COVEN_FAULT_PID", "0"))
 _trace = os.environ.get("COVEN_FAULT_TRACE", "")
 ARMED = bool(_target or _trace)
 
@@ -28,4 +30,4 @@ def fault_point(*parts: str) -> None:
     if name == _target:
         _remaining -= 1
         if _remaining == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(_victim or os.getpid(), signal.SIGKILL)
