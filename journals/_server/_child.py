@@ -135,16 +135,16 @@ class Child:
             async with asyncio.timeout(grace):
                 await self._ended.wait()
         except TimeoutError:
-            self._process.kill()
-            await self._ended.wait()
+            await self.kill()
         except asyncio.CancelledError:
-            self._process.kill()
+            await self.kill()
             raise
 
-    def kill(self) -> None:
-        """End it at once, without waiting."""
+    async def kill(self) -> None:
+        """End it at once; it is gone when this returns."""
         self._unwanted = True
         self._process.kill()
+        await self._ended.wait()
 
     def _watch(self) -> None:
         assert self._process.stderr is not None

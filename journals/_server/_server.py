@@ -195,7 +195,7 @@ class EmbeddedServer:
                 )
                 write_address(self.folder, self._address)
             except BaseException:
-                child.kill()
+                await child.kill()  # it holds the lock as well
                 raise
         except OSError as error:
             raise explain(error, self.folder) from error
