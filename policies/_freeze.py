@@ -12,7 +12,7 @@ import msgspec
 from policies._errors import InvalidPayload
 
 MAX_DEPTH: Final = 100
-_SCALARS: Final = (str, int, bool, type(None))
+_SCALARS: Final = frozenset({str, int, bool, type(None)})
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
@@ -46,8 +46,13 @@ def freeze(value: object, depth: int = MAX_DEPTH) -> Any:
     if depth == 0:
         raise InvalidPayload(f"it is nested deeper than {MAX_DEPTH} levels")
     if kind is dict or isinstance(value, Mapping):
-        items = cast("Mapping[object, object]", value).items()
-        return FrozenDict({_key(key): freeze(item, depth - 1) for key, item in items})
+        items = cast("Mapping[Any, object]", value)
+        for key in items:
+            if not isinstance(key, str):
+                raise InvalidPayload(f"the key {key!r} is not a string")
+        return FrozenDict(
+            {key: item if type(item) in _SCALARS else freeze(item, depth - 1) for key, item in items.items()}
+        )
     if isinstance(value, list | tuple):
         return tuple(freeze(item, depth - 1) for item in cast("Sequence[object]", value))
     if isinstance(value, float):
@@ -55,12 +60,6 @@ def freeze(value: object, depth: int = MAX_DEPTH) -> Any:
             raise InvalidPayload(f"{value} is not a JSON number")
         return value
     raise InvalidPayload(f"{kind.__name__} is not a JSON value; use dict, list, str, int, float, bool or None")
-
-
-def _key(key: object) -> str:
-    if isinstance(key, str):
-        return key
-    raise InvalidPayload(f"the key {key!r} is not a string")
 
 
 def fingerprint(payload: Mapping[str, Any]) -> str:

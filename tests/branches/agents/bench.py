@@ -18,7 +18,7 @@ from branches.agents.options import AgentsOptions, CallOptions, CircleOptions
 from branches.agents.service import AgentsService
 from branches.agents.wards import Ward
 from coven.testing import ManualClock
-from journals import Entry, Journal, Lane, MemoryStore, Record, derive_id
+from journals import Entry, Journal, Lane, MemoryStore, Record, Store, derive_id
 
 ECHO = GateDefinition("echo", "Say it again.", {"type": "object", "properties": {"text": {"type": "string"}}})
 BREAK = GateDefinition("break", "Always fails.", {"type": "object"})
@@ -56,9 +56,9 @@ class Playbook:
 class Bench:
     """One journal. Each `serve` is a process of its own, as far as the journal can tell."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store | None = None) -> None:
         self.clock = ManualClock()
-        self.store = MemoryStore(clock=self.clock.now)
+        self.store: Store = store or MemoryStore(clock=self.clock.now)
         self.routed: list[str] = []
         self.held = asyncio.Event()
         self.held.set()

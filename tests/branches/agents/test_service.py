@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from branches.agents import AGENTS, AgentChunk, AgentPrompt, AgentResponse, AgentStreamCompleted
+from branches.agents import AGENTS, AgentChunk, AgentResponse, AgentStreamCompleted
 from branches.agents.crystal import CrystalRequest, CrystalResponse
 from branches.agents.internal import AgentsSettled, EntityCast
 from branches.agents.unanswered import SETTLED_SESSION
 from branches.manifest import Direction
 from coven.testing import ScriptedCrystal, ScriptExhausted, calls, finishes, says
-from journals import Entry, EntryRegistry, Journal, Lane, MemoryStore
+from journals import Entry, EntryRegistry, Journal, Lane, MemoryStore, Store
 from tests.branches.agents.bench import GATES, Bench, Playbook, options
 from tests.policies.bench import DyingLog
 
@@ -77,6 +78,31 @@ async def test_a_hundred_conversations_at_once() -> None:
         prompts = [await bench.ask("go", session=f"s{n}") for n in range(100)]
         assert {(await bench.response(prompt)).text for prompt in prompts} == {"ok"}
     assert len(bench.routed) == len(set(bench.routed)) == 200
+
+
+async def test_it_is_the_same_on_both_stores(store: Store) -> None:
+    bench = Bench(store)
+    script = [calls(("echo", {"text": "a"}), ("break", {}), thinking="Hm."), calls(("echo", {"text": "b"})), says("ok")]
+    async with bench.serve(Playbook(script)):
+        prompt = await bench.ask("go")
+        await bench.wait("AgentToolCall", count=3)
+    async with bench.serve(Playbook(script)):
+        assert (await bench.response(prompt)).text == "ok"
+    kinds = [kind for kind in await bench.kinds() if kind != "CrystalCalled"]
+    calling = ["AgentToolCall", "AgentToolResult"]
+    assert kinds == [
+        "AgentPrompt",
+        "EntityCast",
+        "AgentUtterance",
+        "AgentThought",
+        *calling,
+        "AgentToolCall",
+        "AgentToolFault",
+        "AgentUtterance",
+        *calling,
+        "AgentUtterance",
+        "AgentResponse",
+    ]
 
 
 @settings(max_examples=25, deadline=None)
@@ -172,15 +198,9 @@ async def test_imported_prompts_are_history_and_not_requests() -> None:
 
 
 async def test_a_session_with_entries_of_a_newer_program_is_left_alone() -> None:
-    class EntityCastOfTomorrow(Entry, frozen=True, kw_only=True, tag="EntityCast"):
-        schema_version = 99
-        soul: str
-
-    EntityCastOfTomorrow.kind = classmethod(lambda cls: "EntityCast")  # type: ignore[method-assign, assignment]
-    EntityCastOfTomorrow.__name__ = "EntityCast"
     bench = Bench()
-    tomorrow = await bench.store.open("agents", EntryRegistry([EntityCastOfTomorrow, AgentPrompt]))
-    await tomorrow.append(EntityCastOfTomorrow(soul="yes"), session="a", lane=Lane.OUT)
+    tomorrow = await bench.store.open("agents", EntryRegistry([_tomorrow()]))
+    await tomorrow.append(_tomorrow()(soul="yes"), session="a", lane=Lane.OUT)
     async with bench.serve(Parrot()):
         await bench.ask("hello", session="a")
         assert (await bench.talk("hello", session="b")).text == "hello!"
@@ -283,6 +303,17 @@ async def test_thousands_of_turns_cost_as_many_operations_each_as_the_first() ->
     (cast,) = await bench.records("EntityCast")
     assert isinstance(cast.entry, EntityCast)
     assert len(cast.entry.gates) == len(GATES) + 1
+
+
+@cache
+def _tomorrow() -> Any:
+    class EntityCast(Entry, frozen=True, kw_only=True):
+        """As a newer program writes it."""
+
+        schema_version = 99
+        soul: str
+
+    return EntityCast
 
 
 class Countdown:

@@ -1,0 +1,74 @@
+"""What we give to tests: a crystal with a script, and a clock that stands still."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from branches.agents import CrystalError, CrystalRequest, CrystalResponse, Message
+from coven.testing import ManualClock, ScriptedCrystal, ScriptExhausted, calls, finishes, says
+
+REQUEST = CrystalRequest([Message("user", "hi")])
+
+
+async def test_a_scripted_crystal_answers_in_order_and_keeps_the_requests() -> None:
+    crystal = ScriptedCrystal([says("one"), calls(("echo", {"text": "two"})), finishes("three")])
+    answers = [await crystal.invoke(REQUEST) for _ in range(3)]
+    assert answers[0] == CrystalResponse(content="one")
+    assert [(c.id, c.gate, json.loads(c.arguments)) for c in answers[1].tool_calls] == [
+        ("call_1", "echo", {"text": "two"})
+    ]
+    assert answers[2].tool_calls[0].gate == "done"
+    assert crystal.requests == [REQUEST] * 3
+    assert repr(crystal) == "<ScriptedCrystal 3 of 3 answers given>"
+
+
+async def test_an_exhausted_script_says_what_was_asked() -> None:
+    crystal = ScriptedCrystal([])
+    with pytest.raises(
+        ScriptExhausted, match="asked 1 times, its script has 0 answers; the last message was user: 'hi'"
+    ):
+        await crystal.invoke(REQUEST)
+
+
+async def test_an_answer_may_be_an_error_or_a_function() -> None:
+    async def later(request: CrystalRequest) -> CrystalResponse:
+        return says(f"{request.messages[0].content} later")
+
+    crystal = ScriptedCrystal([CrystalError("unavailable", "down"), lambda request: says("now"), later])
+    with pytest.raises(CrystalError, match="down"):
+        await crystal.invoke(REQUEST)
+    assert (await crystal.invoke(REQUEST)).content == "now"
+    assert (await crystal.invoke(REQUEST)).content == "hi later"
+
+
+async def test_a_scripted_crystal_streams_line_by_line() -> None:
+    heard: list[str] = []
+    await ScriptedCrystal([says("one\ntwo")]).invoke(REQUEST, heard.append)
+    assert heard == ["one\n", "two"]
+
+
+async def test_a_manual_clock_rings_in_order_when_it_is_moved() -> None:
+    clock, rung = ManualClock(100.0), list[str]()
+    clock.call_at(120, lambda: rung.append("second"))
+    clock.call_at(110, lambda: rung.append("first"))
+    clock.call_at(115, lambda: rung.append("never")).cancel()
+    clock.call_at(90, lambda: rung.append("overdue"))
+    assert (clock.now(), clock.pending) == (100.0, 3)
+    clock.advance(0)
+    assert rung == ["overdue"]
+    clock.advance(20)
+    assert rung == ["overdue", "first", "second"]
+    assert clock.now() == 120.0
+
+
+async def test_a_test_may_wait_until_an_alarm_is_set() -> None:
+    clock = ManualClock()
+    waiting = asyncio.create_task(clock.until_pending(2))
+    clock.call_at(1, lambda: None)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    clock.call_at(2, lambda: None)
+    await waiting
