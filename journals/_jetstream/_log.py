@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -18,6 +19,7 @@ from journals._jetstream._reading import read_all
 from journals._jetstream._shared import SharedTail
 from journals._log import Fence, Message, Stored
 
+_BLOB_TIMEOUT_S = 60.0
 _FENCE, _FENCE_SUBJECT = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
 _BATCH_ID, _BATCH_SEQUENCE, _BATCH_COMMIT = "Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Batch-Commit"
 
@@ -116,7 +118,8 @@ class JetStreamLog:
     async def get_blob(self, digest: str) -> bytes:
         """See `Log.get_blob`."""
         try:
-            return (await (await self._object_store()).get(digest)).data
+            async with asyncio.timeout(_BLOB_TIMEOUT_S):  # the library's own reading waits for ever
+                return (await (await self._object_store()).get(digest)).data
         except (nats.errors.Error, TimeoutError) as error:
             raise StoreUnavailable(f"the large body {digest} is not in the store ({error})") from None
 
