@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import NoReturn
 
-REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+REFERENCE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+"""`${NAME}`, the name being its group; and `$${`, which stands for a plain `${` and has no name."""
 
 
 class SecretUnset(Exception):
@@ -45,7 +46,7 @@ class Secret:
     @property
     def variables(self) -> tuple[str, ...]:
         """The environment variables that it names."""
-        return tuple(REFERENCE.findall(self.template))
+        return tuple(name for name in REFERENCE.findall(self.template) if name)
 
     def reveal(self) -> str:
         """The value, for the call that needs it. Raises `SecretUnset`."""
@@ -56,6 +57,8 @@ def fill(template: str, environ: Mapping[str, str]) -> str:
     """The text with every `${NAME}` replaced. Raises `SecretUnset`; an empty variable counts as unset."""
 
     def value(match: re.Match[str]) -> str:
+        if not match[1]:
+            return "${"
         found = environ.get(match[1])
         if not found:
             raise SecretUnset(match[1])

@@ -11,7 +11,7 @@ from covenants.checks.scope import LeafSection, Scope
 from covenants.document import Path
 from covenants.leaks import find_secrets, looks_random, names_a_secret
 
-_REFERENCE_LIKE = re.compile(r"\$\{[^}]*\}?")
+_REFERENCE_LIKE = re.compile(r"(?<!\$)\$\{[^}]*\}?")
 _USER_IN_ADDRESS = re.compile(r"://[^/\s]+@")
 _HINT = "put it into the environment and write `${NAME}` here"
 

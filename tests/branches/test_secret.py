@@ -45,6 +45,12 @@ def test_an_empty_variable_is_not_set() -> None:
         Secret("${EMPTY}", {"EMPTY": ""}).reveal()
 
 
+def test_a_doubled_dollar_is_a_plain_one() -> None:
+    secret = Secret("$${A} ${B}", {"A": "1", "B": "2"})
+    assert secret.reveal() == "${A} 2"
+    assert secret.variables == ("B",)
+
+
 def test_secrets_of_one_text_are_equal() -> None:
     assert Secret("${A}", {}) == Secret("${A}", {"A": "1"})
     assert len({Secret("${A}", {}), Secret("${A}", {}), Secret("${B}", {})}) == 2

@@ -32,9 +32,9 @@ def complaints(text: str, schema: Any = SCHEMA) -> list[str]:
 
 
 def test_the_file_in_docs_is_what_the_code_makes() -> None:
-    script = runpy.run_path(str(ROOT / "docs/write_schema.py"))
+    script = runpy.run_path(str(ROOT / "docs/generate.py"))
     assert (ROOT / "docs/coven.schema.json").read_text(encoding="utf-8") == script["schema_text"](), (
-        "the model or a leaf has changed: run `python docs/write_schema.py`"
+        "the model or a leaf has changed: run `python docs/generate.py`"
     )
 
 

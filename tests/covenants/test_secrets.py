@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from branches.secret import Secret
 from covenants.leaks import find_secrets, looks_random, names_a_secret, redact
-from tests.covenants.configs import DiscordOptions, ModelOptions, configured, edited, problems
+from tests.covenants.configs import DiscordOptions, FsOptions, ModelOptions, configured, edited, problems
 
 SHAPES = [
     "sk-ant-api03-AAAAbbbbCCCCdddd1111",
@@ -99,6 +99,11 @@ def test_a_variable_may_stand_for_a_number() -> None:
     assert options.max_tokens == 12
     (problem,) = problems(text, {"K": "k", "TOKENS": "many"})
     assert (problem.code, problem.column) == ("E112", 44)
+
+
+def test_a_doubled_dollar_is_a_plain_one() -> None:
+    config = configured(edited({"./workspace": "'$${HERE}'"}))
+    assert config.branches["spellcasting"].leaves["fs"].options == FsOptions(root="${HERE}")
 
 
 def test_the_variable_of_a_leaf_is_needed_unless_its_options_name_another() -> None:
