@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import msgspec.inspect as mi
 
-from covenants.problems import shown, suggest
+from covenants.problems import nearest, shown, suggest
 from covenants.routing import TransformFailed
 from journals import Entry, Record
 
@@ -206,8 +206,12 @@ def _find(name: str, blank: str) -> int:
 
 
 def _name_hint(name: str, text: str, fields: Mapping[str, Any]) -> str:
-    hint = suggest(name, (*fields, "record", "origin"))
-    return hint if "did you mean" in hint or not _WORDS.fullmatch(text) else f"{hint}; {_quoted_hint(text)}"
+    names = (*fields, "record", "origin")
+    near = nearest(name, names, likeness=0.7)
+    if near is not None:
+        return f"did you mean `{near}`?"
+    quoted = _quoted_hint(text) if _WORDS.fullmatch(text) else f"a text is written in quotes: `'{shown(name)}'`"
+    return f"there are: {', '.join(names)}; {quoted}"
 
 
 def _quoted_hint(text: str) -> str:

@@ -90,13 +90,13 @@ class Problem(msgspec.Struct, frozen=True, order=True):
         return f"{self.path}:{self.line}:{self.column}: {self.code} {self.message}{hint}"
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like this one, if any is like it at all."""
+def nearest(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str | None:
+    """The known name that is most like this one, if any is like it at all. `likeness` is from 0 to 1."""
     names = list(known)
     by_fold = {known_name.casefold(): known_name for known_name in names}
     if name.casefold() in by_fold:
         return by_fold[name.casefold()]
-    found = difflib.get_close_matches(name.casefold(), by_fold, n=1, cutoff=0.6)
+    found = difflib.get_close_matches(name.casefold(), by_fold, n=1, cutoff=likeness)
     return by_fold[found[0]] if found else None
 
 

@@ -44,6 +44,7 @@ def _check_way_home(scope: Scope, line: Line, asking: Endpoint, request: Endpoin
         message = f"the answer `{name}` to `{scope.written(request)}` does not come home: the caller waits for ever"
         at = lines[0].path if lines else line.path
         scope.document.add("E211", message, f"add `- {name} -> {home}`", at=at)
+        scope.mentioned.add((request.instance, kind.name))
 
 
 def _check_silenced(scope: Scope, line: Line, source: Endpoint) -> None:
@@ -71,7 +72,7 @@ def _check_fault(scope: Scope, line: Line, source: Endpoint) -> None:
     faults = [answer.kind() for answer in source.kind.answers if {"error", "code"} <= set(answer.__struct_fields__)]
     if faults:
         name = scope.written(_endpoint(scope, source.instance, faults[0]))
-        message = f"a `{scope.written(source)}` that cannot be made into its target reaches nobody: the caller waits"
+        message = f"when `{scope.written(source)}` cannot be made into its target, nobody hears of it: the caller waits"
         scope.warn("W502", message, f"write the long form, with `fault: {name}`", at=line.path)
 
 

@@ -229,8 +229,19 @@ CASES = [
         "`- SpellFault -> AgentToolFault`",
     ),
     Case(
+        "a fault that goes nowhere at all",
+        {"  - SpellFault -> AgentToolFault\n": "", "  - route: AgentTool": f"  - {MARK}route: AgentTool"},
+        "E211",
+        "`SpellFault`",
+        "`- SpellFault -> AgentToolFault`",
+    ),
+    Case(
         "a result that goes elsewhere",
-        {"SpellResult -> AgentToolResult": f"{MARK}SpellResult -> ChatEfferentDraft"},
+        {
+            "  - SpellResult -> AgentToolResult\n": (
+                f"  - {MARK}route: SpellResult -> ChatEfferentDraft\n    map: {{text: \"'done'\"}}\n"
+            )
+        },
         "E211",
         "`SpellResult`",
         "`- SpellResult -> AgentToolResult`",
@@ -349,6 +360,13 @@ CASES = [
         "E305",
         "`txt`",
         "`text`",
+    ),
+    Case(
+        "a text without quotes in a condition",
+        {REPLY: LONG_REPLY + f"    when: origin == {MARK}discord\n"},
+        "E305",
+        "`discord`",
+        "`'discord'`",
     ),
     Case(
         "an unknown part of the record",
