@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import msgspec
 
-from covenants.document import Document, parse
+from covenants.document import Document
 from covenants.leaks import find_secrets
 from covenants.model import CovenFile
+from covenants.parsing import parse
 from covenants.problems import Problem, shown
 from covenants.shape import INVALID, Shaper
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covenants import check, load, load_text
-from covenants.document import MAX_BYTES, parse
+from covenants.parsing import MAX_BYTES, parse
 from tests.covenants.configs import CATALOGUE, RIGHT, checked, unmarked
 
 
