@@ -121,6 +121,8 @@ class Connection:
     async def request(self, subject: str, body: bytes = b"", *, timeout: float = 5.0) -> Msg:
         """Ask something that may be asked twice; asked again after an outage. Raises `StoreUnavailable`."""
         deadline = asyncio.get_running_loop().time() + self.patience
+        task = asyncio.current_task()
+        cancelled_before = 0 if task is None else task.cancelling()
         while True:
             await self.ready()
             try:
@@ -132,6 +134,11 @@ class Connection:
                         "JetStream enabled there, and may this account use it? `coven doctor` says more"
                     ) from None
                 await asyncio.sleep(_RECONNECT_WAIT)
+            finally:
+                if task is not None and task.cancelling() > cancelled_before:
+                    # the client waits by `wait_for`, which before Python 3.12 swallows a cancellation that comes
+                    # together with the reply
+                    raise asyncio.CancelledError
 
     async def api(self, operation: str, request: Any = None) -> dict[str, Any]:
         """One call of the JetStream API; the reply is given as it comes, an `error` included."""
