@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from journals._entry import Entry, EntryRegistry
+from journals._entry import Entry, EntryRegistry, Unreadable
 from journals._errors import InvalidEntry
 from journals._log import Log, Message, Stored
 from journals._names import from_token, to_token
@@ -33,9 +33,12 @@ class Envelope:
 
     async def pack(self, draft: Draft, lane: Lane, time: float, extra: dict[str, str] | None = None) -> Message:
         """The message of a draft; a body over the inline limit goes to the object store first."""
-        body = self.registry.encode(draft.entry)
-        headers = {KIND: type(draft.entry).__name__, ID: draft.id, TIME: f"{time:.6f}"}
-        version = draft.entry.schema_version
+        entry = draft.entry
+        if isinstance(entry, Unreadable) and extra and IMPORTED in extra:  # it goes on as it came
+            kind, version, body = entry.of_kind, entry.version, entry.body
+        else:
+            kind, version, body = type(entry).__name__, entry.schema_version, self.registry.encode(entry)
+        headers = {KIND: kind, ID: draft.id, TIME: f"{time:.6f}"}
         if version != 1:
             headers[VERSION] = str(version)
         if draft.correlation_id is not None:

@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import aclosing
 from typing import NoReturn
 
+import msgspec
+
 from journals._cursor import RouteCursor
 from journals._entry import Entry, EntryRegistry
 from journals._envelope import CLAIM_KIND, ID, IMPORTED, KIND, TIME, WRITER, Content, Envelope, lane_subject
@@ -111,7 +113,10 @@ class Journal:
         await self.log.send(await self._envelope.pack(draft, Lane.IN, self._clock()))
 
     async def import_record(self, record: Record[Entry]) -> Appended:
-        """Write a record of another journal under its own id and time, marked so that no route takes it."""
+        """Write a record of another journal under its own id and time, marked so that no route takes it.
+
+        What could not be decoded is written as it came. Raises what `append` raises.
+        """
         draft = Draft(
             entry=record.entry,
             session=record.session,
@@ -119,9 +124,11 @@ class Journal:
             correlation_id=record.correlation_id,
             causation_id=record.causation_id,
             origin=record.origin,
+            route=record.route,
             hops=record.hops,
         )
-        return await self._append(draft, record.lane, None, time=record.time, extra={IMPORTED: "1"})
+        written, created = await self._append(draft, record.lane, None, time=record.time, extra={IMPORTED: "1"})
+        return Appended(msgspec.structs.replace(written, kind=record.kind, version=record.version), created)
 
     async def claim(self, session: str, owner: str) -> Claim:
         """Take the session over: whatever an older owner still has in flight is refused from now on."""
