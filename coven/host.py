@@ -94,9 +94,10 @@ class Host:
         return any(isinstance(chat, Console) and chat.interactive for chat in chats)
 
     def describe(self) -> str:
-        """What runs, in a few words: services or crystals, and the workspace."""
+        """What runs, in a few words: the services unless they are all there are, the crystal, the workspace."""
         crystals = dict.fromkeys(self._assembly.crystals.values() if self._assembly is not None else ())
-        parts = [f"{self.config.coven}: {', '.join(self.names)}"]
+        whole = self.names == services_of(self.config)
+        parts = [self.config.coven if whole else f"{self.config.coven}: {', '.join(self.names)}"]
         if crystals:
             parts.append(f"crystal {', '.join(crystals)}")
         folders = [

@@ -161,8 +161,12 @@ class _Keeper:
         noting: list[asyncio.Task[None]] = []
 
         def ready() -> None:
+            if not noting:
+                noting.append(asyncio.create_task(running()))
+
+        async def running() -> None:
+            await self._supervisor.note(self, State.RUNNING)
             started.set()
-            noting.append(asyncio.create_task(self._supervisor.note(self, State.RUNNING)))
 
         try:
             await self._service.run(ready)

@@ -37,4 +37,5 @@ def _fields(entry: Entry) -> str:
     if isinstance(entry, Unreadable):
         return f"(unreadable: {entry.reason})"
     fields = msgspec.json.decode(msgspec.json.encode(entry), type=dict[str, msgspec.Raw])
-    return " ".join(f"{name}={bytes(value).decode()}" for name, value in fields.items() if name != "kind")
+    told = {name: bytes(value).decode() for name, value in fields.items() if name != "kind"}
+    return " ".join(f"{name}={value}" for name, value in told.items() if value != "null")

@@ -50,6 +50,8 @@ def doctor(
         typer.echo(msgspec.json.encode(findings))
     else:
         for finding in findings:
-            typer.echo(str(finding))
+            typer.echo(f"{finding.level:<8} {finding.topic:<10} {finding.message}")
+            if finding.cure:
+                typer.echo(f"{'':<19} -> {finding.cure}")
     if any(finding.level == "problem" for finding in findings):
         raise typer.Exit(1)
