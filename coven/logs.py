@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from typing import Any
 
 import structlog
@@ -26,6 +27,7 @@ class _ToStandardError(logging.Handler):
     """The same for the loggers of the standard library."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        record.levelname = record.levelname.lower()
         _StandardError().msg(self.format(record))
 
 
@@ -47,8 +49,10 @@ def configure_logs(level: str = "quiet") -> None:
         logger_factory=lambda *_: _StandardError(),
         cache_logger_on_first_use=True,
     )
-    handler = _ToStandardError()
-    handler.setFormatter(logging.Formatter("%(asctime)s [%(levelname)s] %(message)s", "%H:%M:%S"))
+    handler, clock = _ToStandardError(), "%H:%M:%S" if terminal else "%Y-%m-%dT%H:%M:%SZ"
+    formatter = logging.Formatter("%(asctime)s [%(levelname)s] %(message)s", clock)
+    formatter.converter = time.localtime if terminal else time.gmtime
+    handler.setFormatter(formatter)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(threshold)

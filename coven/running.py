@@ -9,10 +9,14 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from coven.configuration import Configured, configure, services_of
+import structlog
+
+from coven.configuration import Configured, configure
 from coven.host import Host, first_of
 from coven.link import Join, linked
 from coven.signals import StopSignals
+
+_log: Any = structlog.get_logger("coven.host")
 
 
 def run(path: Path, *, only: Collection[str], nats: str | None, environ: Mapping[str, str] = os.environ) -> None:
@@ -37,8 +41,11 @@ async def _serve(configured: Configured, only: Collection[str], environ: Mapping
                 host = Host(config, link.store, only=only, environ=environ, tell=tell)
 
                 def ready() -> None:
+                    banner = f"{host.describe()} · {link.where}{' · /help' if host.interactive else ''}"
                     if host.interactive or only:
-                        tell(f"{host.describe()} · {link.where}{' · /help' if host.interactive else ''}")
+                        tell(banner)
+                    else:
+                        _log.info("running", what=banner)
 
                 await first_of(host.run(ready), link.watch())
         except asyncio.CancelledError:
@@ -58,6 +65,3 @@ def _loop_factory() -> Callable[[], Any] | None:
     import uvloop
 
     return uvloop.new_event_loop
-
-
-__all__ = ["run", "services_of", "tell"]

@@ -1,0 +1,5 @@
+"""`python -m coven` is the command `coven`."""
+
+from coven.cli import main
+
+main()
