@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 
 _BYTES = 12  # 96 bits: two of a billion ids are the same with a chance of one in 10^11
 
@@ -15,5 +16,10 @@ def derive_id(*parts: str | int) -> str:
 
 
 def random_id() -> str:
-    """A fresh 24-character id, for what comes from outside and has no identity of its own."""
-    return os.urandom(_BYTES).hex()
+    """A fresh 24-character id, for what comes from outside and has no identity of its own. It is no secret."""
+    return f"{_random.getrandbits(_BYTES * 8):0{_BYTES * 2}x}"
+
+
+_random = random.Random()  # seeded by the system; asking the system for each id takes a fifth of an append
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_random.seed)

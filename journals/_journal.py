@@ -195,16 +195,17 @@ class Journal:
     ) -> AsyncGenerator[list[Record[Entry]]]:
         """`tail` in groups of what is there at once, for readers that work on many together."""
         subjects = None if session is None else {lane_subject(lane, session) for lane in Lane}
-        began = self._indexes.tailing()
-        async with aclosing(self.log.tail(after)) as groups:
+        began, overhear = self._indexes.tailing(), self._indexes.overhear
+
+        def hears(stored: Stored) -> bool:
+            overhear(stored, began)
+            if subjects is not None and stored.subject not in subjects:
+                return False
+            return kinds is None or stored.headers.get(KIND) in kinds
+
+        async with aclosing(self.log.tail(after, hears)) as groups:
             async for group in groups:
-                records: list[Record[Entry]] = []
-                for stored in group:
-                    self._indexes.overhear(stored, began)
-                    if subjects is None or stored.subject in subjects:
-                        record = await self._unpack(stored, kinds)
-                        if record is not None:
-                            records.append(record)
+                records = [record for stored in group if (record := await self._envelope.unpack(stored)) is not None]
                 if records:
                     yield records
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -29,6 +29,10 @@ class Fence(NamedTuple):
 
     subject: str
     position: int
+
+
+Hears = Callable[[Stored], bool]
+"""Whether a tail wants this message. It may take notes; it must be quick and must not raise."""
 
 
 class Log(Protocol):
@@ -76,8 +80,10 @@ class Log(Protocol):
         """What is stored now between two positions, both exclusive, in order, in groups."""
         ...
 
-    def tail(self, after: int) -> AsyncGenerator[Sequence[Stored]]:
-        """Everything behind a position, for ever: never skips, never repeats, waits for a slow reader."""
+    def tail(self, after: int, hears: Hears) -> AsyncGenerator[Sequence[Stored]]:
+        """Everything behind a position that `hears` accepts, for ever: never skips, never repeats, waits for a slow
+        reader. `hears` is asked about every message once and in order, as soon as it is there.
+        """
         ...
 
     async def put_blob(self, digest: str, body: bytes) -> None:

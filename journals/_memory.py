@@ -11,7 +11,7 @@ from journals._entry import EntryRegistry
 from journals._errors import FenceRefused, StoreUnavailable
 from journals._ids import random_id
 from journals._journal import Journal
-from journals._log import Fence, Message, Stored
+from journals._log import Fence, Hears, Message, Stored
 from journals._names import check_plain_name
 
 _GROUP = 500
@@ -77,14 +77,16 @@ class MemoryLog:
         if chosen:
             yield [self._messages[position - 1] for position in chosen]
 
-    async def tail(self, after: int) -> AsyncGenerator[Sequence[Stored]]:
+    async def tail(self, after: int, hears: Hears) -> AsyncGenerator[Sequence[Stored]]:
         """See `Log.tail`."""
         while True:
             grown = self._grown
             group = self._messages[after : after + _GROUP]
             if group:
                 after = group[-1].position
-                yield group
+                heard = [stored for stored in group if hears(stored)]
+                if heard:
+                    yield heard
             else:
                 await grown.wait()
 

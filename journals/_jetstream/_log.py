@@ -17,7 +17,7 @@ from journals._jetstream._direct import by_position, last_by_subject, last_posit
 from journals._jetstream._publisher import Publisher
 from journals._jetstream._reading import read_all
 from journals._jetstream._shared import SharedTail
-from journals._log import Fence, Message, Stored
+from journals._log import Fence, Hears, Message, Stored
 
 _BLOB_TIMEOUT_S = 60.0
 _FENCE, _FENCE_SUBJECT = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
@@ -68,7 +68,7 @@ class JetStreamLog:
                 if fence.subject != message.subject:
                     headers[_FENCE_SUBJECT] = prefix + fence.subject
             if number < last:
-                await self._publisher.send(prefix + message.subject, headers, message.body)
+                self._publisher.send(prefix + message.subject, headers, message.body)
             else:
                 headers[_BATCH_COMMIT] = "1"
                 return await (await self._publisher.publish(prefix + message.subject, headers, message.body))
@@ -76,7 +76,7 @@ class JetStreamLog:
 
     async def send(self, message: Message) -> None:
         """See `Log.send`."""
-        await self._publisher.send(self._prefix + message.subject, message.headers, message.body)
+        self._publisher.send(self._prefix + message.subject, message.headers, message.body)
 
     async def get(self, position: int) -> Stored | None:
         """See `Log.get`."""
@@ -101,9 +101,9 @@ class JetStreamLog:
         async for group in groups:
             yield group
 
-    async def tail(self, after: int) -> AsyncGenerator[Sequence[Stored]]:
+    async def tail(self, after: int, hears: Hears) -> AsyncGenerator[Sequence[Stored]]:
         """See `Log.tail`."""
-        async with aclosing(self._tails.tail(after)) as groups:
+        async with aclosing(self._tails.tail(after, hears)) as groups:
             async for group in groups:
                 yield group
 

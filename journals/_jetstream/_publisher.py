@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 
 import msgspec
 import nats.errors
@@ -73,24 +74,17 @@ class Publisher:
         self._waiting[token] = (future, self._loop.time() + ACK_TIMEOUT)
         if self._sweeper is None:
             self._sweeper = self._loop.call_later(ACK_TIMEOUT, self._sweep)
-        await self.send(subject, headers, body, self._prefix + token, future)
+        try:
+            self._client.publish_checked(subject, self._prefix + token, headers, body)
+        except (nats.errors.Error, OSError) as error:
+            self._done(token)
+            future.set_exception(Unacknowledged(f"not sent: {error or type(error).__name__}"))
         return future
 
-    async def send(
-        self,
-        subject: str,
-        headers: dict[str, str],
-        body: bytes,
-        reply: str = "",
-        future: asyncio.Future[int] | None = None,
-    ) -> None:
-        """Send without waiting for anything; a failure to send ends the future as unacknowledged."""
-        try:
-            await self._client.publish(subject, body, reply=reply, headers=headers)
-        except (nats.errors.Error, OSError) as error:
-            if future is not None and not future.done():
-                future.set_exception(Unacknowledged(f"not sent: {error or type(error).__name__}"))
-                self._done(reply.removeprefix(self._prefix))
+    def send(self, subject: str, headers: dict[str, str], body: bytes) -> None:
+        """Send without waiting for anything, nor for knowing whether it went well."""
+        with suppress(nats.errors.Error, OSError):
+            self._client.publish_checked(subject, "", headers, body)
 
     def close(self) -> None:
         """End every waiting future as unacknowledged."""

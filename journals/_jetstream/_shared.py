@@ -11,16 +11,20 @@ from collections.abc import AsyncGenerator
 from journals._jetstream._connection import Connection
 from journals._jetstream._direct import last_position
 from journals._jetstream._reading import Reading, read_all
-from journals._log import Stored
+from journals._log import Hears, Stored
 
 _KEEP = 4096
 _KEEP_BYTES = 32 * 1024 * 1024
 
 
 class _Listener:
-    """What has come for one tail and was not taken yet; `missed` once that was more than is kept."""
+    """What has come for one tail and was not taken yet; `missed` once that was more than is kept.
 
-    __slots__ = ("bytes", "error", "missed", "waiter", "waiting")
+    While its tail reads what lies further back it keeps all that comes; from `go_live` on only what `hears` accepts,
+    so that nobody is woken for the rest.
+    """
+
+    __slots__ = ("_hears", "bytes", "error", "missed", "waiter", "waiting")
 
     def __init__(self) -> None:
         self.waiting: list[Stored] = []
@@ -28,14 +32,25 @@ class _Listener:
         self.missed = False
         self.error: Exception | None = None
         self.waiter: asyncio.Future[None] | None = None
+        self._hears: Hears | None = None
+
+    def go_live(self, hears: Hears) -> None:
+        """Look through what has come meanwhile, in order, and from now on at once."""
+        self.waiting = [stored for stored in self.waiting if hears(stored)]
+        self._hears = hears
 
     def give(self, group: list[Stored]) -> None:
-        if not self.missed:
-            self.bytes += sum(len(stored.body) for stored in group)
-            if len(self.waiting) + len(group) > _KEEP or self.bytes > _KEEP_BYTES:
-                self.missed = True
-            else:
-                self.waiting.extend(group)
+        if self.missed:
+            return
+        if self._hears is not None:
+            group = [stored for stored in group if self._hears(stored)]
+            if not group:
+                return
+        self.bytes += sum([len(stored.body) for stored in group])
+        if len(self.waiting) + len(group) > _KEEP or self.bytes > _KEEP_BYTES:
+            self.missed = True
+        else:
+            self.waiting.extend(group)
         self.wake()
 
     def wake(self) -> None:
@@ -66,19 +81,24 @@ class SharedTail:
     def __repr__(self) -> str:
         return f"<SharedTail {self._stream} at {self._position} for {len(self._listeners)}>"
 
-    async def tail(self, after: int) -> AsyncGenerator[list[Stored]]:
+    async def tail(self, after: int, hears: Hears) -> AsyncGenerator[list[Stored]]:
         """See `Log.tail`."""
+
+        def hears_later(stored: Stored) -> bool:
+            return stored.position > after and hears(stored)
+
         while True:
             listener = await self._join()
             try:
                 async for group in read_all(self._connection, self._stream, self._prefix, after, self._position):
-                    yield group
+                    heard = [stored for stored in group if hears(stored)]
                     after = group[-1].position
-                while group := await listener.take():
-                    group = group if group[0].position > after else [s for s in group if s.position > after]
-                    if group:
-                        yield group
-                        after = group[-1].position
+                    if heard:
+                        yield heard
+                listener.go_live(hears_later)
+                while heard := await listener.take():
+                    yield heard
+                    after = heard[-1].position
             finally:
                 self._leave(listener)
 

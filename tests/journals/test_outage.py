@@ -209,5 +209,5 @@ async def test_streams_refuse_deletion_and_keep_the_smallest_duplicate_window(se
 async def test_the_client_still_has_what_we_replace() -> None:
     from nats.aio.client import Client
 
-    for name in ("_process_msg", "_send_publish", "_pending", "_flush_queue", "_flush_pending"):
+    for name in ("_ps", "_process_msg", "_pending", "_pending_data_size", "_transport"):
         assert hasattr(Client(), name), f"nats-py has renamed {name}: see journals/_jetstream/_client.py"

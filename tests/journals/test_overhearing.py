@@ -20,6 +20,8 @@ async def test_a_write_behind_what_was_routed_in_is_not_refused_first() -> None:
     log = FlakyLog(inner.log, {}.get)
     journal = Journal(log, registry())  # type: ignore[arg-type]
     async with aclosing(journal.tail()) as tail:
+        await other.append(Said(text="the tail has begun"), session="t")
+        await anext(tail)
         for number in range(10):
             await journal.append(Said(text="mine", number=number), session="s")
             await other.append(Said(text="routed", number=number), session="s")
