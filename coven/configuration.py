@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from branches.secret import Secret
-from covenants import Config, NatsOptions, Problem, check, load
+from covenants import Config, NatsOptions, Problem, Severity, check, load
 from leaves.catalogue import CATALOGUE
 
 COVENANT = "covenant"
@@ -19,7 +19,8 @@ class ConfigError(Exception):
     """A configuration with errors. `problems` are all of them, warnings included."""
 
     def __init__(self, path: Path, problems: tuple[Problem, ...]) -> None:
-        super().__init__(f"{path} cannot be run; {len(problems)} problems were found")
+        count = sum(problem.severity is Severity.ERROR for problem in problems)
+        super().__init__(f"{path} cannot be run: mend the {'error' if count == 1 else f'{count} errors'} above first")
         self.path, self.problems = path, problems
 
 

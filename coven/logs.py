@@ -47,12 +47,11 @@ def configure_logs(level: str = "quiet") -> None:
         processors=chain,
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=lambda *_: _StandardError(),
-        cache_logger_on_first_use=True,
     )
     handler, clock = _ToStandardError(), "%H:%M:%S" if terminal else "%Y-%m-%dT%H:%M:%SZ"
     formatter = logging.Formatter("%(asctime)s [%(levelname)s] %(message)s", clock)
     formatter.converter = time.localtime if terminal else time.gmtime
     handler.setFormatter(formatter)
     root = logging.getLogger()
-    root.handlers[:] = [handler]
+    root.handlers[:] = [*(other for other in root.handlers if not isinstance(other, _ToStandardError)), handler]
     root.setLevel(threshold)

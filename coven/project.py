@@ -6,6 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 TEMPLATES = {"coven.yaml": "coven.yaml", "workspace/notes.md": "notes.md", ".gitignore": "gitignore"}
+_KEPT = ".gitignore"
 
 
 class FolderNotEmpty(Exception):
@@ -18,11 +19,13 @@ class FolderNotEmpty(Exception):
 
 
 def create(folder: Path, *, force: bool = False) -> list[Path]:
-    """Write the files of a new project; gives their paths.
+    """Write the files of a new project; gives their paths. A `.gitignore` that is there stays as it is.
 
     Raises `FolderNotEmpty` before anything is written when one of them exists and `force` is not set, and `OSError`.
     """
-    targets = {folder / name: template for name, template in TEMPLATES.items()}
+    targets = {
+        folder / name: template for name, template in TEMPLATES.items() if name != _KEPT or not (folder / name).exists()
+    }
     taken = [path for path in targets if path.exists()]
     if taken and not force:
         raise FolderNotEmpty(taken)

@@ -19,6 +19,9 @@ def main() -> None:
     """Run the command that `sys.argv` names."""
     _spare_rich()
     from coven.cli._app import app
+    from coven.logs import configure_logs
+
+    configure_logs()
 
     try:
         app()

@@ -14,12 +14,21 @@ from queue import Queue
 from typing import Any, NamedTuple
 
 import pytest
+import structlog
 
 from coven.cli import main
 from coven.project import create
 
 TIMEOUT = 30
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY")
+
+
+@pytest.fixture(autouse=True)
+def logs_to_standard_error() -> Iterator[None]:
+    """As `coven run` has them; without it structlog prints to standard output."""
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture

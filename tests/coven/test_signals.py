@@ -1,0 +1,71 @@
+"""The first signal stops in order, the second one at once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import asyncio, sys
+from coven.signals import StopSignals
+
+async def main():
+    with StopSignals(asyncio.current_task(), within={within}) as signals:
+        try:
+            print("up", flush=True)
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            print("stopping", flush=True)
+            if {stubborn}:
+                await asyncio.sleep(3600)
+        print("asked" if signals.asked else "not asked", flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def process():
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*, stubborn: bool, within: float = 60) -> subprocess.Popen[str]:
+        script = SCRIPT.format(stubborn=stubborn, within=within)
+        process = subprocess.Popen(
+            [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        assert process.stdout.readline() == "up\n"
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_the_first_signal_cancels(process):
+    running = process(stubborn=False)
+    running.send_signal(signal.SIGTERM)
+    out, _ = running.communicate(timeout=30)
+    assert (running.returncode, out) == (0, "stopping\nasked\n")
+
+
+def test_the_second_signal_ends_at_once(process):
+    running = process(stubborn=True)
+    running.send_signal(signal.SIGINT)
+    assert running.stdout.readline() == "stopping\n"
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "stopped at once" in err
+
+
+def test_stopping_that_takes_too_long_is_cut_off(process):
+    running = process(stubborn=True, within=0.05)
+    running.send_signal(signal.SIGTERM)
+    _, err = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "stopping took longer than 0.05 s" in err
