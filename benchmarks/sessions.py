@@ -67,11 +67,11 @@ async def _fill(journal: object, sessions: int, long_session: int) -> None:
     for turn in range(10):
         for number in range(sessions):
             draft = Draft(entry=asked(turn), session=f"s{number}", id=f"{turn}")
-            batch.append(await journal._envelope.pack(draft, Lane.IN, 1.0))
+            batch.append(journal._envelope.pack(draft, Lane.IN, 1.0))
             written += 1
             if written % every == 0 and longs < long_session:
                 draft = Draft(entry=asked(longs), session="long", id=str(longs))
-                batch.append(await journal._envelope.pack(draft, Lane.IN, 1.0))
+                batch.append(journal._envelope.pack(draft, Lane.IN, 1.0))
                 longs += 1
             if len(batch) >= 900:
                 await journal.log.append_all(batch)

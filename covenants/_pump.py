@@ -134,7 +134,7 @@ class Pump:
 
     async def _deliver(self, group: list[Record[Entry]]) -> None:
         for chunk in (group[start : start + _BATCH] for start in range(0, len(group), _BATCH)):
-            effects = [await self._effects(record) for record in chunk]
+            effects = [self._effects(record) for record in chunk]
             await self._written()
             await self._save(_SAVE_EVERY)
             if len(chunk) <= FEW:
@@ -173,7 +173,7 @@ class Pump:
         self.routed += sum(map(len, batches.values()))
         self._position = upto
 
-    async def _effects(self, record: Record[Entry]) -> dict[str, list[Routed]]:
+    def _effects(self, record: Record[Entry]) -> dict[str, list[Routed]]:
         """What this record becomes, by target journal; where it has arrived already, nothing."""
         effects: dict[str, list[Routed]] = {}
         if record.imported:
@@ -181,14 +181,14 @@ class Pump:
         if isinstance(record.entry, Unreadable):
             if self._own_dead_letters:
                 letter = self._letter(record, "", TransformFailed("unreadable", record.entry.reason))
-                await self._pack(effects, self._dead_letters, letter, record, "dead-letters", 0)
+                self._pack(effects, self._dead_letters, letter, record, "dead-letters", 0)
             return effects
         for route in self._routes.get(record.kind, ()):
             if record.position > self._starts.get(route.name, 0):
-                await self._through(route, record, effects)
+                self._through(route, record, effects)
         return effects
 
-    async def _through(self, route: RoutedBy, record: Record[Entry], effects: dict[str, list[Routed]]) -> None:
+    def _through(self, route: RoutedBy, record: Record[Entry], effects: dict[str, list[Routed]]) -> None:
         if route.target_instance is None:
             return
         hops = record.hops + (route.max_hops is not None)
@@ -198,23 +198,21 @@ class Pump:
                 raise TransformFailed("max_hops", f"this exchange has passed {route.max_hops} times; see `max_hops`")
             target = self._targets[route.target_instance]
             for number, entry in enumerate(route.apply(record)):
-                await self._pack(made, target, entry, record, route.name, number, hops)
+                self._pack(made, target, entry, record, route.name, number, hops)
         except (TransformFailed, InvalidEntry, InvalidName) as error:
             failure = error if isinstance(error, TransformFailed) else TransformFailed("not_storable", str(error))
-            made = await self._failed(route, record, failure)
+            made = self._failed(route, record, failure)
         for target_name, packed in made.items():
             effects.setdefault(target_name, []).extend(packed)
 
-    async def _failed(
-        self, route: RoutedBy, record: Record[Entry], failure: TransformFailed
-    ) -> dict[str, list[Routed]]:
+    def _failed(self, route: RoutedBy, record: Record[Entry], failure: TransformFailed) -> dict[str, list[Routed]]:
         made: dict[str, list[Routed]] = {}
         if route.fault_instance is not None and failure.code != "max_hops":
             fault = route.fault(record, failure)
-            await self._pack(made, self._targets[route.fault_instance], fault, record, f"{route.name}!", 0)
+            self._pack(made, self._targets[route.fault_instance], fault, record, f"{route.name}!", 0)
         else:
             letter = self._letter(record, route.name, failure)
-            await self._pack(made, self._dead_letters, letter, record, route.name, 0)
+            self._pack(made, self._dead_letters, letter, record, route.name, 0)
         return made
 
     def _letter(self, record: Record[Entry], route: str, failure: TransformFailed) -> DeadLetter:
@@ -228,7 +226,7 @@ class Pump:
             reason=str(failure),
         )
 
-    async def _pack(
+    def _pack(
         self,
         effects: dict[str, list[Routed]],
         target: Journal,
@@ -242,7 +240,7 @@ class Pump:
         if record.position <= cursor.position:
             return
         draft = routed_draft(entry, record, route, number, self._source.log.incarnation, hops or record.hops)
-        effects.setdefault(target.name, []).append(await cursor.pack(draft, record.position))
+        effects.setdefault(target.name, []).append(cursor.pack(draft, record.position))
 
 
 def routed_draft(

@@ -96,10 +96,10 @@ class RouteCursor:
         await self.save(position)
         return position
 
-    async def pack(self, draft: Draft, source_position: int) -> Routed:
-        """Make an effect ready. Raises `InvalidEntry` and `InvalidName` for one that cannot be stored."""
+    def pack(self, draft: Draft, source_position: int) -> Routed:
+        """Make an effect of a stored record ready. Raises `InvalidEntry` and `InvalidName` if it cannot be stored."""
         source = {SOURCE: f"{self.name}:{self._incarnation}:{source_position}"}
-        message = await self._envelope.pack(draft, Lane.IN, self._clock(), source)
+        message = self._envelope.pack(draft, Lane.IN, self._clock(), source, checked=True)
         return Routed(message, draft.entry.kind(), source_position)
 
     async def append(self, routed: Routed) -> int:
@@ -109,7 +109,10 @@ class RouteCursor:
         """
         if ARMED:
             fault_point(self._log.name, "route", routed.kind, "before")
-        position = await self._fenced(self._log.append(routed.message, Fence(self.subject, self._fence)))
+        message = routed.message
+        if self._envelope.is_large(message):
+            message = await self._envelope.outsource(message)
+        position = await self._fenced(self._log.append(message, Fence(self.subject, self._fence)))
         self.position = routed.source_position
         if ARMED:
             fault_point(self._log.name, "route", routed.kind, "after")
@@ -119,7 +122,11 @@ class RouteCursor:
         """Write many effects and the cursor behind them, all or none. Raises what `append` raises."""
         if ARMED:
             fault_point(self._log.name, "route_all", "before")
-        messages = [routed.message for routed in effects]
+        envelope = self._envelope
+        messages = [
+            await envelope.outsource(routed.message) if envelope.is_large(routed.message) else routed.message
+            for routed in effects
+        ]
         messages.append(self._state_message(upto))
         self._fence = await self._fenced(self._log.append_all(messages, Fence(self.subject, self._fence)))
         self.position = self._saved = upto

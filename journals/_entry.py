@@ -109,7 +109,7 @@ class EntryRegistry:
             return self._unreadable(kind, version, body, f"{type(error).__name__}: {error}")
 
     def _decode_older(self, kind: str, version: int, current: int, body: bytes) -> Entry:
-        fields: dict[str, Any] = msgspec.json.decode(body)
+        fields = msgspec.json.decode(body, type=dict[str, Any])
         for step in range(version, current):
             upcast = self._upcasts.get((kind, step))
             if upcast is None:

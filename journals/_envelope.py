@@ -17,6 +17,8 @@ BLOB, WRITER, IMPORTED, HOPS = "Coven-Blob", "Coven-Writer", "Coven-Imported", "
 CLAIM_KIND = "Claim"
 
 _LANES = {lane.value: lane for lane in Lane}
+_MAX_ENVELOPE = 8192
+_LATEST = 1e11  # seconds: a time behind the year 5000 is none
 
 
 def lane_subject(lane: Lane, session: str) -> str:
@@ -31,13 +33,22 @@ class Envelope:
         self._log, self.registry = log, registry
         self._inline_limit, self._body_limit = inline_limit, body_limit
 
-    async def pack(self, draft: Draft, lane: Lane, time: float, extra: dict[str, str] | None = None) -> Message:
-        """The message of a draft; a body over the inline limit goes to the object store first."""
+    def pack(
+        self, draft: Draft, lane: Lane, time: float, extra: dict[str, str] | None = None, *, checked: bool = False
+    ) -> Message:
+        """The message of a draft; before it is written, `outsource` takes its body away if that is too large.
+
+        `checked` says that its envelope comes from a stored record and need not be looked at again.
+        Raises `InvalidEntry` and `InvalidName` for what cannot be stored.
+        """
         entry = draft.entry
         if isinstance(entry, Unreadable) and extra and IMPORTED in extra:  # it goes on as it came
             kind, version, body = entry.of_kind, entry.version, entry.body
         else:
             kind, version, body = type(entry).__name__, entry.schema_version, self.registry.encode(entry)
+        if kind == CLAIM_KIND:
+            raise InvalidEntry(f"an entry cannot be of kind {CLAIM_KIND!r}: claims have that name; choose another")
+        subject = lane_subject(lane, draft.session)
         headers = {KIND: kind, ID: draft.id, TIME: f"{time:.6f}"}
         if version != 1:
             headers[VERSION] = str(version)
@@ -53,50 +64,74 @@ class Envelope:
             headers[HOPS] = str(draft.hops)
         if extra:
             headers.update(extra)
-        _check_plain(headers)
-        if len(body) > self._inline_limit:
-            body = await self._store_blob(body, headers)
-        return Message(lane_subject(lane, draft.session), headers, body)
-
-    async def _store_blob(self, body: bytes, headers: dict[str, str]) -> bytes:
+        if not checked:
+            _check_plain(headers)
         if len(body) > self._body_limit:
             raise InvalidEntry(
-                f"{headers[KIND]} takes {len(body):,} bytes, over the limit of {self._body_limit:,}; "
+                f"{kind} takes {len(body):,} bytes, over the limit of {self._body_limit:,}; "
                 "write a file and send its path, or split it"
             )
-        digest = hashlib.sha256(body).hexdigest()
-        await self._log.put_blob(digest, body)
-        headers[BLOB] = digest
-        return b""
+        return Message(subject, headers, body)
+
+    def is_large(self, message: Message) -> bool:
+        """Whether the body is too large to be written with the message."""
+        return len(message.body) > self._inline_limit
+
+    async def outsource(self, message: Message) -> Message:
+        """Put a large body into the object store; gives the message that stands for it."""
+        digest = hashlib.sha256(message.body).hexdigest()
+        await self._log.put_blob(digest, message.body)
+        return Message(message.subject, {**message.headers, BLOB: digest}, b"")
 
     async def unpack(self, stored: Stored) -> Record[Entry] | None:
-        """The record of a message; None for claims and cursors, which are no entries."""
+        """The record of a message; None for claims and cursors, which are no entries. Raises what the log raises."""
+        digest = stored.headers.get(BLOB)
+        if digest is None:
+            return self.unpack_inline(stored)
+        large = await self._log.get_blob(digest)
+        problem = f"its large body {digest[:80]!r} is not in the store" if large is None else None
+        return self.unpack_inline(stored if large is None else stored._replace(body=large), problem)
+
+    def unpack_inline(self, stored: Stored, problem: str | None = None) -> Record[Entry] | None:
+        """The same for a message that has its body with it.
+
+        Anybody may have written the message: whatever is wrong with it is said by an `Unreadable`, as is `problem`.
+        """
         headers = stored.headers
         kind = headers.get(KIND)
         lane_name, _, token = stored.subject.partition(".")
         lane = _LANES.get(lane_name)
         if kind is None or kind == CLAIM_KIND or lane is None:
             return None
-        body = stored.body
-        digest = headers.get(BLOB)
-        if digest is not None:
-            body = await self._log.get_blob(digest)
-        version = int(headers.get(VERSION, "1"))
+        session, body = from_token(token), stored.body
+        if session is None:
+            session, problem = token, f"its subject ends in {token[:80]!r}, which names no session"
+        try:
+            version, hops = int(headers.get(VERSION, "1")), int(headers.get(HOPS, "0"))
+            time = float(headers.get(TIME, stored.time))
+            if not 0 <= time < _LATEST:
+                raise ValueError(f"{time} is not a time")
+        except ValueError as error:
+            version, hops, time, problem = 0, 0, stored.time, f"a number in its envelope is wrong: {error}"
+        if problem is None:
+            entry = self.registry.decode(kind, version, body)
+        else:
+            entry = Unreadable(of_kind=kind, version=version, reason=problem, body=body)
         return Record(
             journal=self._log.name,
             position=stored.position,
             id=headers.get(ID, ""),
             kind=kind,
-            session=from_token(token),
-            entry=self.registry.decode(kind, version, body),
-            time=float(headers.get(TIME, stored.time)),
+            session=session,
+            entry=entry,
+            time=time,
             version=version,
             lane=lane,
             correlation_id=headers.get(CORRELATION),
             causation_id=headers.get(CAUSATION),
             origin=headers.get(ORIGIN),
             route=headers.get(ROUTE),
-            hops=int(headers.get(HOPS, "0")),
+            hops=hops,
             imported=IMPORTED in headers,
         )
 
@@ -104,6 +139,8 @@ class Envelope:
 def _check_plain(headers: dict[str, str]) -> None:
     """Refuse what would not come back as it was, or could pass for another header."""
     together = "".join(headers.values())
+    if len(together) > _MAX_ENVELOPE:
+        raise InvalidEntry(f"the ids and names of its envelope take {len(together):,} of {_MAX_ENVELOPE:,} bytes")
     if together.isascii() and together.isprintable() and " " not in together:
         return  # the usual case, in one look
     for name, value in headers.items():

@@ -13,7 +13,7 @@ import msgspec
 
 from journals._cursor import RouteCursor
 from journals._entry import Entry, EntryRegistry
-from journals._envelope import CLAIM_KIND, ID, IMPORTED, KIND, TIME, WRITER, Content, Envelope, lane_subject
+from journals._envelope import BLOB, CLAIM_KIND, ID, IMPORTED, KIND, TIME, WRITER, Content, Envelope, lane_subject
 from journals._errors import AppendOnly, ClaimLost, FenceRefused, IdConflict, InvalidEntry, JournalError, Unacknowledged
 from journals._faults import ARMED, fault_point
 from journals._ids import random_id
@@ -110,7 +110,8 @@ class Journal:
 
     async def send(self, draft: Draft) -> None:
         """Write without waiting and without any guarantee: for what informs and is soon forgotten."""
-        await self.log.send(await self._envelope.pack(draft, Lane.IN, self._clock()))
+        message = self._envelope.pack(draft, Lane.IN, self._clock())
+        await self.log.send(await self._envelope.outsource(message) if self._envelope.is_large(message) else message)
 
     async def import_record(self, record: Record[Entry]) -> Appended:
         """Write a record of another journal under its own id and time, marked so that no route takes it.
@@ -173,12 +174,12 @@ class Journal:
         """What is recorded now, in order: positions between `after` and `before`, both exclusive."""
         if reverse:
             async for stored in self._read_backwards(session, after, before):
-                if record := await self._unpack(stored, kinds):
+                if _is_of(stored, kinds) and (record := await self._unpack(stored)):
                     yield record
             return
         async for group in self._read(session, after, before):
             for stored in group:
-                if record := await self._unpack(stored, kinds):
+                if _is_of(stored, kinds) and (record := await self._unpack(stored)):
                     yield record
 
     async def tail(
@@ -201,11 +202,11 @@ class Journal:
             overhear(stored, began)
             if subjects is not None and stored.subject not in subjects:
                 return False
-            return kinds is None or stored.headers.get(KIND) in kinds
+            return _is_of(stored, kinds)
 
         async with aclosing(self.log.tail(after, hears)) as groups:
             async for group in groups:
-                records = [record for stored in group if (record := await self._envelope.unpack(stored)) is not None]
+                records = [record for stored in group if (record := await self._unpack(stored)) is not None]
                 if records:
                     yield records
 
@@ -259,7 +260,9 @@ class Journal:
     ) -> Appended:
         now = round(self._clock(), 6) if time is None else time
         mark = {WRITER: self._writer, **(extra or {})} if expect is None else extra
-        message = await self._envelope.pack(draft, lane, now, mark)
+        message = self._envelope.pack(draft, lane, now, mark)
+        if self._envelope.is_large(message):
+            message = await self._envelope.outsource(message)
         index = self._indexes[message.subject]
         async with index.lock:
             await index.open(self.log)
@@ -282,7 +285,9 @@ class Journal:
     async def _append_all(self, drafts: Sequence[Draft], lane: Lane, expect: Claim | None) -> list[Appended]:
         now = round(self._clock(), 6)
         mark = {WRITER: self._writer} if expect is None else None
-        messages = [await self._envelope.pack(draft, lane, now, mark) for draft in drafts]
+        envelope = self._envelope
+        messages = [envelope.pack(draft, lane, now, mark) for draft in drafts]
+        messages = [await envelope.outsource(each) if envelope.is_large(each) else each for each in messages]
         index = self._indexes[messages[0].subject]
         async with index.lock:
             await index.open(self.log)
@@ -346,10 +351,10 @@ class Journal:
             imported=bool(extra and IMPORTED in extra),
         )
 
-    async def _unpack(self, stored: Stored, kinds: Collection[str] | None) -> Record[Entry] | None:
-        if kinds is not None and stored.headers.get(KIND) not in kinds:
-            return None
-        return await self._envelope.unpack(stored)
+    async def _unpack(self, stored: Stored) -> Record[Entry] | None:
+        if BLOB in stored.headers:
+            return await self._envelope.unpack(stored)
+        return self._envelope.unpack_inline(stored)
 
     async def _read(self, session: str | None, after: int, before: int | None) -> AsyncGenerator[Sequence[Stored]]:
         if session is None:
@@ -373,6 +378,10 @@ class Journal:
             for stored in reversed(window):
                 yield stored
             top = bottom + 1
+
+
+def _is_of(stored: Stored, kinds: Collection[str] | None) -> bool:
+    return kinds is None or stored.headers.get(KIND) in kinds
 
 
 def _draft(

@@ -90,6 +90,6 @@ class Log(Protocol):
         """Store a large body under its digest; storing it again does nothing."""
         ...
 
-    async def get_blob(self, digest: str) -> bytes:
-        """The body of a digest. Raises `StoreUnavailable` if it is missing."""
+    async def get_blob(self, digest: str) -> bytes | None:
+        """The body of a digest; None when it is not in the store."""
         ...

@@ -30,9 +30,13 @@ def to_token(name: str, what: str = "session") -> str:
 
 
 @lru_cache(maxsize=65536)
-def from_token(token: str) -> str:
-    """The name that `to_token` made this token from."""
-    return unquote(token)
+def from_token(token: str) -> str | None:
+    """The name that `to_token` made this token from; None for what it never makes."""
+    try:
+        name = unquote(token, errors="strict")
+        return name if to_token(name) == token else None
+    except (UnicodeDecodeError, InvalidName):
+        return None
 
 
 def check_plain_name(what: str, name: str) -> str:

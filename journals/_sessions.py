@@ -55,10 +55,11 @@ class SubjectIndex:
         if stored.position <= self.head:
             return
         self.head = stored.position
-        if stored.headers.get(KIND) == CLAIM_KIND:
+        kind = stored.headers.get(KIND)
+        if kind == CLAIM_KIND:
             self.claim = stored.position
-        elif (id := stored.headers.get(ID)) is not None:
-            self.ids.setdefault(id, stored.position)
+        elif kind is not None:
+            self.ids.setdefault(stored.headers.get(ID, ""), stored.position)
 
     def wrote(self, ids: Sequence[str], last: int) -> None:
         """Take in what was written here at consecutive positions up to `last`."""

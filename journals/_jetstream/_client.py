@@ -9,7 +9,7 @@ only slower (a test watches that).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from nats.aio.msg import Msg
 from nats.protocol.parser import AWAITING_CONTROL_LINE, Parser
 
 _PLAIN = "NATS/1.0\r\n"
+_MAX_LINE = 4096
 
 
 class Delivery(NamedTuple):
@@ -101,18 +102,20 @@ class FastClient(Client):
         if not self.receive(sid, subject, reply, headers or b"", data):
             await super()._process_msg(sid, subject, reply, data, headers)
 
-    def publish_checked(self, subject: str, reply: str, headers: dict[str, str], body: bytes) -> None:
-        """Publish headers that were checked already; what is published in one turn of the loop is sent together.
+    def publish_checked(self, messages: Sequence[tuple[str, dict[str, str], bytes]], reply: str = "") -> None:
+        """Publish (subject, headers, body) whose headers were checked; one turn of the loop is sent together.
 
         Raises `nats.errors.Error` while not connected and for a body over the server's limit.
         """
         if not self.is_connected:
             raise nats.errors.ConnectionReconnectingError if self.is_reconnecting else nats.errors.ConnectionClosedError
-        if len(body) > self.max_payload:
-            raise nats.errors.MaxPayloadError
-        frame = encode_publish(subject, reply, headers, body)
-        self._pending.append(frame)
-        self._pending_data_size += len(frame)
+        limit = self.max_payload
+        for subject, headers, body in messages:
+            if len(body) > limit:
+                raise nats.errors.MaxPayloadError
+            frame = encode_publish(subject, reply, headers, body)
+            self._pending.append(frame)
+            self._pending_data_size += len(frame)
         if not self._flushing:
             self._flushing = True
             asyncio.get_running_loop().call_soon(self._flush_now)
@@ -139,14 +142,20 @@ class _FastParser(Parser):
                 self.buf.extend(data)
                 data = bytes(self.buf)
                 self.buf.clear()
-            taken = self._take_messages(data)
+            taken, waits = self._take_messages(data)
             data = data[taken:] if taken else data
             if not data:
                 return
+            if waits:
+                self.buf.extend(data)
+                return
         await super().parse(data)
 
-    def _take_messages(self, data: bytes) -> int:
-        """Hand over as many whole messages as stand at the beginning; gives their length in bytes."""
+    def _take_messages(self, data: bytes) -> tuple[int, bool]:
+        """Hand over as many whole messages as stand at the beginning.
+
+        Gives their length in bytes, and whether the rest is the beginning of another one.
+        """
         receive = self._receive
         position, length = 0, len(data)
         while position < length:
@@ -155,7 +164,7 @@ class _FastParser(Parser):
                 break
             end = data.find(b"\r\n", position)
             if end < 0:
-                break
+                return position, length - position < _MAX_LINE
             line = data[position:end].split(b" ")
             body = end + 2
             try:
@@ -171,9 +180,9 @@ class _FastParser(Parser):
             except (ValueError, IndexError):
                 break
             after = body + size + 2
-            if after > length or not receive(
-                sid, line[1], reply, data[body : body + header], data[body + header : body + size]
-            ):
+            if after > length:
+                return position, True
+            if not receive(sid, line[1], reply, data[body : body + header], data[body + header : body + size]):
                 break
             position = after
-        return position
+        return position, False

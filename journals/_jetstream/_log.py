@@ -60,23 +60,22 @@ class JetStreamLog:
         """See `Log.append_all`. An atomic batch; at most 1,000 messages."""
         if len(messages) == 1:
             return await self.append(messages[0], fence)
-        prefix, batch, last = self._prefix, random_id()[:10], len(messages)
-        for number, message in enumerate(messages, 1):
-            headers = {_BATCH_ID: batch, _BATCH_SEQUENCE: str(number), **message.headers}
+        prefix, batch = self._prefix, random_id()[:10]
+        frames: list[tuple[str, dict[str, str], bytes]] = []
+        for number, (subject, headers, body) in enumerate(messages, 1):
+            headers = {_BATCH_ID: batch, _BATCH_SEQUENCE: str(number), **headers}
             if number == 1 and fence is not None:
                 headers[_FENCE] = str(fence.position)
-                if fence.subject != message.subject:
+                if fence.subject != subject:
                     headers[_FENCE_SUBJECT] = prefix + fence.subject
-            if number < last:
-                self._publisher.send(prefix + message.subject, headers, message.body)
-            else:
-                headers[_BATCH_COMMIT] = "1"
-                return await (await self._publisher.publish(prefix + message.subject, headers, message.body))
-        raise ValueError("an empty batch")
+            frames.append((prefix + subject, headers, body))
+        subject, headers, body = frames.pop()
+        self._publisher.send_all(frames)
+        return await (await self._publisher.publish(subject, {**headers, _BATCH_COMMIT: "1"}, body))
 
     async def send(self, message: Message) -> None:
         """See `Log.send`."""
-        self._publisher.send(self._prefix + message.subject, message.headers, message.body)
+        self._publisher.send_all([(self._prefix + message.subject, message.headers, message.body)])
 
     async def get(self, position: int) -> Stored | None:
         """See `Log.get`."""
@@ -115,7 +114,7 @@ class JetStreamLog:
         except nats.js.errors.NotFoundError:
             await store.put(digest, body)
 
-    async def get_blob(self, digest: str) -> bytes:
+    async def get_blob(self, digest: str) -> bytes | None:
         """See `Log.get_blob`."""
         try:
             async with asyncio.timeout(_BLOB_TIMEOUT_S):  # the library's own reading waits for ever

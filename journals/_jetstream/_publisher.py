@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
@@ -75,16 +76,16 @@ class Publisher:
         if self._sweeper is None:
             self._sweeper = self._loop.call_later(ACK_TIMEOUT, self._sweep)
         try:
-            self._client.publish_checked(subject, self._prefix + token, headers, body)
+            self._client.publish_checked([(subject, headers, body)], self._prefix + token)
         except (nats.errors.Error, OSError) as error:
             self._done(token)
             future.set_exception(Unacknowledged(f"not sent: {error or type(error).__name__}"))
         return future
 
-    def send(self, subject: str, headers: dict[str, str], body: bytes) -> None:
+    def send_all(self, messages: Sequence[tuple[str, dict[str, str], bytes]]) -> None:
         """Send without waiting for anything, nor for knowing whether it went well."""
         with suppress(nats.errors.Error, OSError):
-            self._client.publish_checked(subject, "", headers, body)
+            self._client.publish_checked(messages)
 
     def close(self) -> None:
         """End every waiting future as unacknowledged."""

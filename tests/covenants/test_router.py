@@ -255,7 +255,7 @@ async def test_a_record_that_nobody_can_decode_is_a_dead_letter_and_not_a_stuck_
     source = await world.open("a")
     await world.ping(1)
     for headers, body in [({"Coven-Version": "7"}, b"{}"), ({}, b"\xff\xfe"), ({"Coven-Kind": "Vanished"}, b"{}")]:
-        message = await source._envelope.pack(Draft(entry=Ping(number=0), session="s", id="bad"), Lane.IN, 1.0)
+        message = source._envelope.pack(Draft(entry=Ping(number=0), session="s", id="bad"), Lane.IN, 1.0)
         await source.log.append(message._replace(headers={**message.headers, **headers}, body=body))
     await world.ping(1, start=1)
     async with world.routing():

@@ -340,7 +340,7 @@ class TestUnreadable:
     async def test_an_old_version_is_upcast_step_by_step(self, journal: Journal) -> None:
         old = registry()
         await journal.append(Heard(text="new"), session="s")
-        message = await journal._envelope.pack(Draft(entry=Heard(text="-"), session="s", id="old"), Lane.IN, 1.0)
+        message = journal._envelope.pack(Draft(entry=Heard(text="-"), session="s", id="old"), Lane.IN, 1.0)
         body = b'{"kind":"Heard","words":"once"}'
         await journal.log.append(message._replace(headers={**message.headers, "Coven-Version": "1"}, body=body))
         assert [record.entry async for record in journal.read()] == [
@@ -361,7 +361,7 @@ class TestUnreadable:
     async def test_what_nobody_can_decode_is_said_and_not_stuck(
         self, journal: Journal, headers: dict[str, str], body: bytes, reason: str
     ) -> None:
-        message = await journal._envelope.pack(Draft(entry=Said(text="x"), session="s", id="a"), Lane.IN, 1.0)
+        message = journal._envelope.pack(Draft(entry=Said(text="x"), session="s", id="a"), Lane.IN, 1.0)
         await journal.log.append(message._replace(headers={**message.headers, **headers}, body=body))
         good = (await journal.append(Said(text="good"), session="s")).record
         bad, after = [record async for record in journal.read()]
