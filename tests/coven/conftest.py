@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from queue import Queue
+from queue import Empty, Queue
 from typing import Any, NamedTuple
 
 import pytest
@@ -103,9 +103,12 @@ class Process:
 
     def wait_for(self, text: str, name: str = "stdout") -> str:
         """The next line that holds the text."""
-        while (line := self._lines[name].get(timeout=TIMEOUT)) is not None:
-            if text in line:
-                return line
+        try:
+            while (line := self._lines[name].get(timeout=TIMEOUT)) is not None:
+                if text in line:
+                    return line
+        except Empty:
+            pass
         raise AssertionError(f"{text!r} never came; it said {self.out!r} and {self.err!r}")
 
     def type(self, line: str) -> None:

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from coven.configuration import configure
-from coven.link import Join, linked
 from coven.lifecycle import ServiceChanged, State, system_registry
+from coven.link import Join, linked
 from journals import FolderTaken, StoreUnavailable
 
 
@@ -93,14 +93,18 @@ async def test_a_server_that_dies_is_brought_back_with_all_that_was_acknowledged
 async def test_when_the_one_who_started_it_leaves_another_one_takes_the_server_over(config):
     first = linked(config, Join.ALLOWED)
     leaving = await first.__aenter__()
-    async with linked(config, Join.ALLOWED) as second, watching(second), linked(config, Join.ALLOWED) as third:
-        async with watching(third):
-            await write(leaving, "from the first")
-            await first.__aexit__(None, None, None)
-            await write(second, "from the second")
-            await write(third, "from the third")
-            assert [link.server is not None for link in (second, third)].count(True) == 1
-            assert await written(third) == ["from the first", "from the second", "from the third"]
+    async with (
+        linked(config, Join.ALLOWED) as second,
+        watching(second),
+        linked(config, Join.ALLOWED) as third,
+        watching(third),
+    ):
+        await write(leaving, "from the first")
+        await first.__aexit__(None, None, None)
+        await write(second, "from the second")
+        await write(third, "from the third")
+        assert [link.server is not None for link in (second, third)].count(True) == 1
+        assert await written(third) == ["from the first", "from the second", "from the third"]
 
 
 async def test_a_server_elsewhere_is_only_connected_to(config, project, nats_server):

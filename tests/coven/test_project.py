@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from coven.configuration import configure, services_of
@@ -36,3 +38,10 @@ def test_a_gitignore_stays_as_it_is(tmp_path):
 def test_the_journals_are_kept_out_of_git(tmp_path):
     create(tmp_path)
     assert ".coven/" in (tmp_path / ".gitignore").read_text().splitlines()
+
+
+def test_it_is_the_configuration_that_comes_with_the_source(tmp_path):
+    create(tmp_path)
+    shipped = (Path(__file__).parents[2] / "coven.yaml").read_text().splitlines()
+    assert shipped[0].startswith("# yaml-language-server:")
+    assert (tmp_path / "coven.yaml").read_text().splitlines() == shipped[1:]

@@ -1,4 +1,4 @@
-"""Four processes make one coven, on an embedded server that they share or on a server elsewhere."""
+"""Four processes make one coven, on an embedded server that they share."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ SERVICES = ("covenant", "spellcasting", "agents")
 def others(project, start):
     """The three services without a console, each in a process of its own."""
 
-    def run(coven: str = "hearth", **environ: str):
+    def run():
         processes = {}
         for name in SERVICES:
-            processes[name] = start("run", "--only", name, **environ)
+            processes[name] = start("run", "--only", name)
         for name, process in processes.items():
-            process.wait_for(f"{coven}: {name}", "stderr")
+            process.wait_for(f"hearth: {name}", "stderr")
         return processes
 
     return run
 
 
-def ask(start, *lines: str, **environ: str):
-    chat = start("run", "--only", "chat", **environ)
+def ask(start, *lines: str):
+    chat = start("run", "--only", "chat")
     for line in lines:
         chat.type(line)
     return chat.end()
@@ -69,21 +69,6 @@ def test_a_service_that_was_killed_goes_on_where_it_was(project, start, others):
     start("run", "--only", "agents").wait_for("hearth: agents", "stderr")
     waiting.wait_for("notes.md says:")
     assert waiting.end().code == 0
-
-
-def test_on_a_server_elsewhere(project, start, others, nats_server, coven_name):
-    url = nats_server.url.replace("://", f"://{nats_server.token}@")
-    config = project / "coven.yaml"
-    config.write_text(config.read_text().replace("coven: hearth", f"coven: {coven_name}"))
-    processes = others(coven_name, COVEN_NATS=url)
-    ran = ask(start, "what files are here?", COVEN_NATS=url)
-    assert (ran.code, ran.out) == (0, "In the workspace:\n  notes.md  (87 bytes)\n")
-    assert not (project / ".coven").exists()
-    for process in processes.values():
-        process.signal(signal.SIGTERM)
-        ended = process.end(close=False)
-        assert ended.code == 0
-        assert nats_server.token not in ended.err
 
 
 def test_another_one_of_the_same_service_takes_over_and_the_first_one_says_so(project, start, others):
