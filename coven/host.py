@@ -79,19 +79,27 @@ class Host:
             supervisor = Supervisor(
                 services, host=self.owner, note=_noting(system), backoff=self._backoff, clock=self._clock
             )
-            piped = [chat for chat in assembly.chats.values() if isinstance(chat, Console) and not chat.interactive]
-            if not piped:
+            if not self.piped:
                 await supervisor.run(ready)
                 return
             dead_letters = await assembly.dead_letters()
-            watch = _unanswerable(dead_letters, {chat.session for chat in piped}, await dead_letters.end())
+            sessions = {console.session for console in self._consoles() if not console.interactive}
+            watch = _unanswerable(dead_letters, sessions, await dead_letters.end())
             await first_of(supervisor.run(ready), watch)
 
     @property
     def interactive(self) -> bool:
         """Whether a person talks to it on a terminal."""
+        return any(console.interactive for console in self._consoles())
+
+    @property
+    def piped(self) -> bool:
+        """Whether a program talks to it through a pipe."""
+        return any(not console.interactive for console in self._consoles())
+
+    def _consoles(self) -> list[Console]:
         chats = self._assembly.chats.values() if self._assembly is not None else ()
-        return any(isinstance(chat, Console) and chat.interactive for chat in chats)
+        return [chat for chat in chats if isinstance(chat, Console)]
 
     def describe(self) -> str:
         """What runs, in a few words: the services unless they are all there are, the crystal, the workspace."""

@@ -29,6 +29,7 @@ from journals import (
 FOLDER = ".coven"
 _LOOK_AGAIN_S = 0.1
 _JOIN_TIMEOUT_S = 10.0
+_LEAVE_TIMEOUT_S = 1.0  # a coven that is just stopping, or a command that is just looking
 _log: Any = structlog.get_logger("coven.host")
 
 
@@ -192,7 +193,7 @@ async def _embedded(config: Config, join: Join, clock: Clock | None) -> Link:
 
 async def _start_or_join(server: EmbeddedServer, folder: Path, join: Join, clock: Clock) -> ServerAddress:
     """The address of the server: our own, or that of whoever came first and may still be starting it."""
-    deadline = clock.now() + _JOIN_TIMEOUT_S
+    deadline = clock.now() + (_LEAVE_TIMEOUT_S if join is Join.NEVER else _JOIN_TIMEOUT_S)
     while True:
         if join is not Join.NEVER and (address := await find_server(folder)) is not None:
             return address
@@ -202,7 +203,7 @@ async def _start_or_join(server: EmbeddedServer, folder: Path, join: Join, clock
         try:
             await server.start()
         except FolderTaken:
-            if join is Join.NEVER or clock.now() > deadline:
+            if clock.now() > deadline:
                 raise
             await clock.sleep(_LOOK_AGAIN_S)
         else:

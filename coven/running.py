@@ -42,10 +42,10 @@ async def _serve(configured: Configured, only: Collection[str], environ: Mapping
 
                 def ready() -> None:
                     banner = f"{host.describe()} · {link.where}{' · /help' if host.interactive else ''}"
-                    if host.interactive or only:
-                        tell(banner)
-                    else:
+                    if host.piped:
                         _log.info("running", what=banner)
+                    else:
+                        tell(banner)
 
                 await first_of(host.run(ready), link.watch())
         except asyncio.CancelledError:

@@ -16,6 +16,7 @@ from coven.lifecycle import ServiceChanged, State
 from journals import ClaimLost, JournalError
 
 STOP_TIMEOUT_S = 3.0
+NOTE_TIMEOUT_S = 1.0
 _GRACE_S = 0.2
 _log: Any = structlog.get_logger("coven.host")
 
@@ -59,10 +60,12 @@ class Supervisor:
         backoff: Backoff | None = None,
         clock: Clock | None = None,
         stop_timeout: float = STOP_TIMEOUT_S,
+        note_timeout: float = NOTE_TIMEOUT_S,
     ) -> None:
         self._host, self._note_entry = host, note
         self.backoff, self.clock = backoff or Backoff(), clock or SystemClock()
-        self._stop_timeout = stop_timeout
+        self._stop_timeout, self._note_timeout = stop_timeout, note_timeout
+        self._noting = True
         self._keepers = [_Keeper(self, service) for service in services]
 
     def __repr__(self) -> str:
@@ -115,14 +118,17 @@ class Supervisor:
                 _log.error("service does not stop; it is left behind", service=keeper.name)
 
     async def note(self, keeper: _Keeper, state: State, reason: str | None = None, failures: int = 0) -> None:
-        """Record a change; a store that is away keeps nobody from starting or stopping."""
+        """Record a change; a store that is away keeps nobody from starting, and stopping waits for it once."""
         keeper.state = state
+        if not self._noting:
+            return
         entry = ServiceChanged(service=keeper.name, state=state, host=self._host, reason=reason, failures=failures)
         _log.debug("service", name=keeper.name, state=state.value, reason=reason)
         try:
-            async with asyncio.timeout(self._stop_timeout):
+            async with asyncio.timeout(self._note_timeout):
                 await self._note_entry(entry)
         except (JournalError, TimeoutError) as error:
+            self._noting = state is not State.STOPPING
             _log.warning("a lifecycle entry was not recorded", service=keeper.name, state=state.value, error=str(error))
 
 

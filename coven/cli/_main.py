@@ -17,6 +17,7 @@ FAILED, WRONG = 1, 2
 
 def main() -> None:
     """Run the command that `sys.argv` names."""
+    _fill_closed_streams()
     _spare_rich()
     from coven.cli._app import app
     from coven.logs import configure_logs
@@ -38,6 +39,15 @@ def main() -> None:
         message, code = explain(error)
         print(f"coven: {message}", file=sys.stderr)
         sys.exit(code)
+
+
+def _fill_closed_streams() -> None:
+    """Put the null device where standard streams are closed, so that no socket or file of ours gets their numbers."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
 
 
 def _spare_rich() -> None:

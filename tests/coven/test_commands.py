@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -62,6 +66,13 @@ def test_help_shows_every_command_with_an_example(coven):
 def test_version_and_completion(coven):
     assert coven("--version").out.startswith("coven ")
     assert "--install-completion" in coven("--help").out
+
+
+def test_the_shell_completes_commands():
+    program = Path(sys.executable).with_name("coven")
+    asked = {"_COVEN_COMPLETE": "complete_bash", "COMP_WORDS": "coven journal ex", "COMP_CWORD": "2"}
+    ran = subprocess.run([program], env={**os.environ, **asked}, capture_output=True, text=True, timeout=30)
+    assert ran.stdout.split() == ["export"]
 
 
 def test_wrong_usage_exits_with_2(coven):

@@ -189,6 +189,14 @@ def test_output_that_nobody_reads_ends_it_and_the_answer_comes_at_the_next_start
     assert again.stdout.startswith(FILES)
 
 
+@pytest.mark.parametrize(("closed", "code"), [("<&-", 0), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0)])
+def test_standard_streams_may_be_closed(project, closed, code):
+    command = f"exec {sys.executable} -m coven run {closed}"
+    ran = subprocess.run(["sh", "-c", command], input="hello\n", capture_output=True, text=True, timeout=30)
+    assert ran.returncode == code
+    assert "Traceback" not in ran.stderr
+
+
 def test_a_dead_letter_in_a_pipe_ends_it_with_a_message(project, start):
     config = project / "coven.yaml"
     broken = "  - {route: ChatAfferent -> AgentPrompt, map: {text: 'text + string(1 / (size(text) - size(text)))'}}"

@@ -189,6 +189,26 @@ async def test_a_service_that_does_not_stop_is_left_behind_and_the_others_stop(b
     services[1].end.set_result(None)
 
 
+async def test_stopping_waits_only_once_for_a_store_that_does_not_answer(clock):
+    asked: list[str] = []
+    away = asyncio.Event()
+
+    async def hang(entry: ServiceChanged) -> None:
+        asked.append(f"{entry.service} {entry.state}")
+        if away.is_set():
+            await asyncio.get_running_loop().create_future()
+
+    services = [Scripted("a"), Scripted("b")]
+    supervisor = Supervisor(services, host="test", note=hang, clock=clock, note_timeout=0.01)
+    task = asyncio.create_task(supervisor.run(lambda: None))
+    await services[1].running.wait()
+    away.set()
+    task.cancel()
+    await asyncio.wait([task])
+    assert asked[-1] == "b stopping"
+    assert supervisor.states == {"a": "stopped", "b": "stopped"}
+
+
 async def test_a_store_that_is_away_keeps_nobody_from_running(clock):
     async def refuse(entry: ServiceChanged) -> None:
         raise StoreUnavailable("away")
