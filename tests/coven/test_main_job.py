@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -213,3 +214,19 @@ def test_user_files_are_never_on_the_path_of_our_imports(project, start):
     ran = subprocess.run([program, "run"], input="hello\n", capture_output=True, text=True, timeout=30)
     assert ran.returncode == 0
     assert ran.stdout.startswith("I am the rehearsal crystal")
+
+
+def test_a_server_that_is_killed_comes_back_and_the_conversation_goes_on(project, start):
+    process = start("run")
+    process.type("write 'milk' to list.txt")
+    process.wait_for("I wrote list.txt")
+    for number in range(3):
+        address = json.loads((project / ".coven" / "server.json").read_text())
+        os.kill(address["pid"], signal.SIGKILL)
+        process.type(f"write 'x' to file{number}.txt")
+        process.wait_for(f"I wrote file{number}.txt")
+    ran = process.end()
+    assert ran.code == 0
+    assert "the NATS server died and is started again" in ran.err
+    assert "Traceback" not in ran.err
+    assert len(list((project / "workspace").iterdir())) == 5
