@@ -9,8 +9,8 @@ from coven.configuration import configure, services_of
 from coven.lifecycle import SYSTEM_JOURNAL, ServiceChanged, State
 from coven.link import FOLDER, sign_in
 from coven.shelf import Shelf, shelf_of
-from journals._doctor import Finding
-from journals._doctor import examine as examine_server
+from journals import Finding
+from journals import examine as examine_server
 
 
 async def examine(path: Path, nats: str | None) -> list[Finding]:

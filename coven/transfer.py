@@ -9,8 +9,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from journals import Appended, Entry, EntryRegistry, Journal, JournalError, Record
-from journals._export import export_line, parse_line
+from journals import Appended, Entry, EntryRegistry, Journal, JournalError, Record, export_line, parse_line
 
 Progress = Callable[[int], None]
 

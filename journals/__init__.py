@@ -20,6 +20,7 @@ from journals._errors import (
     Unacknowledged,
     UnknownKind,
 )
+from journals._export import InvalidLine, export_line, parse_line
 from journals._ids import derive_id, random_id
 from journals._journal import Clock, Journal
 from journals._memory import MemoryStore
@@ -47,6 +48,7 @@ __all__ = [
     "FolderTaken",
     "IdConflict",
     "InvalidEntry",
+    "InvalidLine",
     "InvalidName",
     "JetStreamStore",
     "Journal",
@@ -67,8 +69,10 @@ __all__ = [
     "UnknownKind",
     "Unreadable",
     "derive_id",
+    "export_line",
     "examine",
     "find_server",
+    "parse_line",
     "random_id",
 ]
 

@@ -33,7 +33,7 @@ def list_letters(file: File = DEFAULT_FILE, nats: Nats = None, output: Format = 
         from coven.shelf import shelf_of
         from covenants.dead_letters import JOURNAL
         from covenants.redrive import waiting_letters
-        from journals._export import export_line
+        from journals import export_line
 
         async with shelf_of(file, nats) as shelf:
             letters = await waiting_letters(await shelf.open(JOURNAL))
@@ -77,7 +77,7 @@ def show(id: Id, file: File = DEFAULT_FILE, nats: Nats = None, output: Format = 
         from coven.letters import find_letter
         from coven.shelf import shelf_of
         from covenants.dead_letters import JOURNAL
-        from journals._export import export_line
+        from journals import export_line
 
         async with shelf_of(file, nats) as shelf:
             letter = await find_letter(await shelf.open(JOURNAL), id)

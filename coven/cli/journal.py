@@ -132,7 +132,7 @@ def tail(
 
 async def _print(records: AsyncGenerator[Record[Entry]], output: Output, limit: int | None) -> None:
     from coven.cli._text import record_line, terminal_width
-    from journals._export import export_line
+    from journals import export_line
 
     width, count = terminal_width(), 0
     async with aclosing(records) as following:

@@ -10,8 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from journals import Entry, EntryRegistry, Lane, MemoryStore, Record, Unreadable
-from journals._export import InvalidLine, export_line, parse_line
+from journals import (
+    Entry,
+    EntryRegistry,
+    InvalidLine,
+    Lane,
+    MemoryStore,
+    Record,
+    Unreadable,
+    export_line,
+    parse_line,
+)
 
 
 class Note(Entry, frozen=True, kw_only=True):
