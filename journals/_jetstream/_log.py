@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Any
 
-import nats.errors
-import nats.js.errors
-
-from journals._errors import StoreUnavailable
 from journals._ids import random_id
+from journals._jetstream._blobs import Blobs
 from journals._jetstream._connection import Connection
 from journals._jetstream._direct import by_position, last_by_subject, last_position, read_subject
-from journals._jetstream._publisher import Publisher
+from journals._jetstream._publisher import FENCE, FENCE_SUBJECT, Publisher
 from journals._jetstream._reading import read_all
 from journals._jetstream._shared import SharedTail
 from journals._log import Fence, Hears, Message, Stored
 
-_BLOB_TIMEOUT_S = 60.0
-_FENCE, _FENCE_SUBJECT = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
 _BATCH_ID, _BATCH_SEQUENCE, _BATCH_COMMIT = "Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Batch-Commit"
 
 
@@ -32,6 +25,7 @@ class JetStreamLog:
         connection: Connection,
         publisher: Publisher,
         tails: SharedTail,
+        blobs: Blobs,
         *,
         coven: str,
         name: str,
@@ -39,10 +33,8 @@ class JetStreamLog:
         incarnation: str,
     ) -> None:
         self.name, self.incarnation = name, incarnation
-        self._connection, self._publisher, self._tails = connection, publisher, tails
+        self._connection, self._publisher, self._tails, self._blobs = connection, publisher, tails, blobs
         self._stream, self._prefix = stream, f"{coven}.{name}."
-        self._blob_bucket = f"{coven}-blobs"
-        self._blobs: Any = None
 
     def __repr__(self) -> str:
         return f"<JetStreamLog {self._stream} at {self._connection.url}>"
@@ -51,9 +43,9 @@ class JetStreamLog:
         """See `Log.append`."""
         headers = message.headers
         if fence is not None:
-            headers = {**headers, _FENCE: str(fence.position)}
+            headers = {**headers, FENCE: str(fence.position)}
             if fence.subject != message.subject:
-                headers[_FENCE_SUBJECT] = self._prefix + fence.subject
+                headers[FENCE_SUBJECT] = self._prefix + fence.subject
         return await (await self._publisher.publish(self._prefix + message.subject, headers, message.body))
 
     async def append_all(self, messages: Sequence[Message], fence: Fence | None = None) -> int:
@@ -65,9 +57,9 @@ class JetStreamLog:
         for number, (subject, headers, body) in enumerate(messages, 1):
             headers = {_BATCH_ID: batch, _BATCH_SEQUENCE: str(number), **headers}
             if number == 1 and fence is not None:
-                headers[_FENCE] = str(fence.position)
+                headers[FENCE] = str(fence.position)
                 if fence.subject != subject:
-                    headers[_FENCE_SUBJECT] = prefix + fence.subject
+                    headers[FENCE_SUBJECT] = prefix + fence.subject
             frames.append((prefix + subject, headers, body))
         subject, headers, body = frames.pop()
         self._publisher.send_all(frames)
@@ -108,26 +100,8 @@ class JetStreamLog:
 
     async def put_blob(self, digest: str, body: bytes) -> None:
         """See `Log.put_blob`."""
-        store = await self._object_store()
-        try:
-            await store.get_info(digest)
-        except nats.js.errors.NotFoundError:
-            await store.put(digest, body)
+        await self._blobs.put(digest, body)
 
     async def get_blob(self, digest: str) -> bytes | None:
         """See `Log.get_blob`."""
-        try:
-            async with asyncio.timeout(_BLOB_TIMEOUT_S):  # the library's own reading waits for ever
-                return (await (await self._object_store()).get(digest)).data
-        except (nats.errors.Error, TimeoutError) as error:
-            raise StoreUnavailable(f"the large body {digest} is not in the store ({error})") from None
-
-    async def _object_store(self) -> Any:
-        if self._blobs is None:
-            client: Any = self._connection.client  # its annotations are incomplete
-            jetstream = client.jetstream()
-            try:
-                self._blobs = await jetstream.object_store(self._blob_bucket)
-            except nats.js.errors.NotFoundError:
-                self._blobs = await jetstream.create_object_store(self._blob_bucket)
-        return self._blobs
+        return await self._blobs.get(digest)

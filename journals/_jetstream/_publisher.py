@@ -18,6 +18,7 @@ from journals._errors import FenceRefused, JournalError, StoreFull, StoreMismatc
 from journals._jetstream._client import Delivery
 from journals._jetstream._connection import Connection
 
+FENCE, FENCE_SUBJECT = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
 WINDOW = 2048
 ACK_TIMEOUT = 10.0
 _FENCE_CODES = {10071, 10164}

@@ -5,20 +5,18 @@ from __future__ import annotations
 import time
 from types import TracebackType
 
-import msgspec
-
 from journals._entry import EntryRegistry
-from journals._errors import StoreMismatch, StoreUnavailable
+from journals._jetstream._blobs import Blobs
 from journals._jetstream._connection import Connection
 from journals._jetstream._log import JetStreamLog
 from journals._jetstream._publisher import Publisher
-from journals._jetstream._settings import check_settings, journal_settings
+from journals._jetstream._settings import journal_settings
 from journals._jetstream._shared import SharedTail
+from journals._jetstream._streams import open_stream
 from journals._journal import Clock, Journal
 from journals._names import check_plain_name
 
 PATIENCE_S = 30.0
-_IN_USE, _NOT_FOUND = 10058, 10059
 
 
 class JetStreamStore:
@@ -31,6 +29,7 @@ class JetStreamStore:
     def __init__(self, connection: Connection, publisher: Publisher, coven: str, replicas: int, clock: Clock) -> None:
         self.connection, self.coven = connection, coven
         self._publisher, self._replicas, self._clock = publisher, replicas, clock
+        self._blobs = Blobs(connection, publisher, coven, replicas)
         self._tails: dict[str, SharedTail] = {}
 
     def __repr__(self) -> str:
@@ -62,18 +61,7 @@ class JetStreamStore:
         """The journal of this name; its stream is made if it is new, and checked if it is not."""
         check_plain_name("journal", name)
         settings = journal_settings(self.coven, name, replicas=self._replicas, short_lived=short_lived)
-        info = await self.connection.api(f"STREAM.INFO.{settings.name}")
-        if info.get("error", {}).get("err_code") == _NOT_FOUND:
-            info = await self.connection.api(f"STREAM.CREATE.{settings.name}", msgspec.to_builtins(settings))
-            if info.get("error", {}).get("err_code") == _IN_USE:  # somebody else made it just now
-                info = await self.connection.api(f"STREAM.INFO.{settings.name}")
-        error = info.get("error")
-        if error is not None:
-            text = error.get("description", "no reason given")
-            if error.get("code") == 503 or "not enabled" in text:
-                raise StoreMismatch(f"JetStream is not enabled on {self.connection.url} ({text}): start it with `-js`")
-            raise StoreUnavailable(f"stream {settings.name!r} cannot be opened: {text}")
-        check_settings(settings, info["config"])
+        info = await open_stream(self.connection, settings)
         tails = self._tails.setdefault(
             settings.name, SharedTail(self.connection, settings.name, f"{self.coven}.{name}.")
         )
@@ -81,6 +69,7 @@ class JetStreamStore:
             self.connection,
             self._publisher,
             tails,
+            self._blobs,
             coven=self.coven,
             name=name,
             stream=settings.name,
