@@ -25,7 +25,7 @@ from journals import (
 )
 
 FEW = 32
-_BATCH = 500
+_BATCH = 900
 _SAVE_EVERY = 256
 _IDLE_SAVE_S = 30.0
 _log = logging.getLogger("coven.router")

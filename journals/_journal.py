@@ -26,7 +26,7 @@ Clock = Callable[[], float]
 INLINE_LIMIT = 256 * 1024
 BODY_LIMIT = 64 * 1024 * 1024
 MAX_BATCH = 1000
-_OPEN_SUBJECTS = 10_000
+_OPEN_SUBJECTS, _KNOWN_IDS = 10_000, 2_000_000
 _REVERSE_WINDOW = 500
 
 
@@ -48,7 +48,7 @@ class Journal:
     ) -> None:
         self.log, self.registry, self._clock = log, registry, clock
         self._envelope = Envelope(log, registry, inline_limit, body_limit)
-        self._indexes = SubjectIndexes(_OPEN_SUBJECTS)
+        self._indexes = SubjectIndexes(_OPEN_SUBJECTS, _KNOWN_IDS)
         self._writer = secrets.token_hex(4)
 
     def __repr__(self) -> str:
@@ -98,6 +98,8 @@ class Journal:
             return []
         if len({draft.session for draft in drafts}) > 1:
             raise ValueError("append_all writes to one session at a time; call it once a session")
+        if len({draft.id for draft in drafts}) < len(drafts):
+            raise ValueError("two drafts have the same id; an id names one entry of its session")
         if len(drafts) > MAX_BATCH:
             raise InvalidEntry(f"{len(drafts)} entries at once; a batch holds at most {MAX_BATCH}: write several")
         lane = Lane.OUT if expect is not None else lane
@@ -133,25 +135,26 @@ class Journal:
 
     async def claim(self, session: str, owner: str) -> Claim:
         """Take the session over: whatever an older owner still has in flight is refused from now on."""
-        index = self._indexes[lane_subject(Lane.OUT, session)]
-        id = random_id()
+        subject, id = lane_subject(Lane.OUT, session), random_id()
         headers = {KIND: CLAIM_KIND, ID: id, TIME: f"{self._clock():.6f}", WRITER: self._writer}
-        message = Message(index.subject, headers, owner.encode())
+        message = Message(subject, headers, owner.encode())
         if ARMED:
             fault_point(self.name, "claim", "before")
-        async with index.lock:
-            await index.open(self.log)
+        index = await self._indexes.acquire(subject, self.log)
+        try:
             while True:
                 try:
-                    position = await self.log.append(message, Fence(index.subject, index.head))
+                    position = await self.log.append(message, Fence(subject, index.head))
                 except (FenceRefused, Unacknowledged):
-                    await index.refresh(self.log)
-                    last = await self.log.last(index.subject)
+                    await index.catch_up(self.log)
+                    last = await self.log.last(subject)
                     if last is None or last.headers.get(ID) != id:
                         continue
                     position = last.position
                 index.head, index.claim = max(index.head, position), max(index.claim, position)
                 break
+        finally:
+            index.lock.release()
         if ARMED:
             fault_point(self.name, "claim", "after")
         return Claim(session, owner, position)
@@ -263,9 +266,8 @@ class Journal:
         message = self._envelope.pack(draft, lane, now, mark)
         if self._envelope.is_large(message):
             message = await self._envelope.outsource(message)
-        index = self._indexes[message.subject]
-        async with index.lock:
-            await index.open(self.log)
+        index = await self._indexes.acquire(message.subject, self.log)
+        try:
             uncertain = False
             while True:
                 known = index.ids.get(draft.id)
@@ -276,11 +278,13 @@ class Journal:
                     position = await self.log.append(message, Fence(index.subject, index.head))
                 except (FenceRefused, Unacknowledged):
                     uncertain = True
-                    await index.refresh(self.log)
+                    await index.catch_up(self.log)
                     self._check_claim(index, expect)  # before looking: a newer owner may have used this very id
                     continue
                 index.wrote([draft.id], position)
                 return Appended(self._record(draft, lane, position, now, extra), True)
+        finally:
+            index.lock.release()
 
     async def _append_all(self, drafts: Sequence[Draft], lane: Lane, expect: Claim | None) -> list[Appended]:
         now = round(self._clock(), 6)
@@ -288,9 +292,8 @@ class Journal:
         envelope = self._envelope
         messages = [envelope.pack(draft, lane, now, mark) for draft in drafts]
         messages = [await envelope.outsource(each) if envelope.is_large(each) else each for each in messages]
-        index = self._indexes[messages[0].subject]
-        async with index.lock:
-            await index.open(self.log)
+        index = await self._indexes.acquire(messages[0].subject, self.log)
+        try:
             uncertain = False
             while True:
                 known = [index.ids.get(draft.id) for draft in drafts]
@@ -305,7 +308,7 @@ class Journal:
                     last = await self.log.append_all(messages, Fence(index.subject, index.head))
                 except (FenceRefused, Unacknowledged):
                     uncertain = True
-                    await index.refresh(self.log)
+                    await index.catch_up(self.log)
                     self._check_claim(index, expect)  # before looking: a newer owner may have used this very id
                     continue
                 index.wrote([draft.id for draft in drafts], last)
@@ -314,6 +317,8 @@ class Journal:
                     Appended(self._record(draft, lane, position, now, None), True)
                     for position, draft in enumerate(drafts, first)
                 ]
+        finally:
+            index.lock.release()
 
     async def _known(self, draft: Draft, message: Message, position: int, *, created: bool) -> Appended:
         """The record that has this id already. After an unanswered write it may be our own: the writer mark tells."""

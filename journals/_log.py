@@ -76,6 +76,10 @@ class Log(Protocol):
         """The position of the newest message; 0 when there is none."""
         ...
 
+    async def verify(self) -> None:
+        """Raise `StoreMismatch` when another log has taken the place of the one that was opened."""
+        ...
+
     def read(self, subject: str | None, after: int, before: int | None) -> AsyncGenerator[Sequence[Stored]]:
         """What is stored now between two positions, both exclusive, in order, in groups."""
         ...

@@ -65,6 +65,9 @@ class MemoryLog:
         """See `Log.end`."""
         return len(self._messages)
 
+    async def verify(self) -> None:
+        """See `Log.verify`."""
+
     async def read(self, subject: str | None, after: int, before: int | None) -> AsyncGenerator[Sequence[Stored]]:
         """See `Log.read`."""
         stop = len(self._messages) if before is None else min(before - 1, len(self._messages))

@@ -10,6 +10,7 @@ from itertools import count
 from journals._envelope import CLAIM_KIND, ID, KIND
 from journals._log import Log, Stored
 
+_COUNT_EVERY = 1000
 _moments = count(1)
 
 
@@ -32,14 +33,22 @@ class SubjectIndex:
         return f"<SubjectIndex {self.subject} head={self.head} ids={len(self.ids)} claim={self.claim}>"
 
     async def open(self, log: Log) -> None:
-        """Read the subject once, at the first touch."""
+        """Read the subject at the first touch, and after a reading that did not come to its end."""
         if not self._read:
-            await self.refresh(log)
-            self._read = True
+            await self._refresh(log)
 
-    async def refresh(self, log: Log) -> None:
-        """Read what was written since."""
-        self.read_at = next(_moments)
+    async def catch_up(self, log: Log) -> None:
+        """Read what was written since, after a write that was refused or not answered.
+
+        Raises `StoreMismatch` when the log was replaced by another one, where nothing would ever fit again.
+        """
+        head = self.head
+        await self._refresh(log)
+        if self.head == head:
+            await log.verify()
+
+    async def _refresh(self, log: Log) -> None:
+        self._read, self.read_at = False, next(_moments)
         self.overheard = []  # what a tail meets meanwhile waits its turn: ids are taken in in order, or one is missed
         try:
             async for group in log.read(self.subject, self.head, None):
@@ -47,8 +56,11 @@ class SubjectIndex:
                     self.note(stored)
             for stored in self.overheard:
                 self.note(stored)
+            self._read = True
         finally:
             self.overheard = None
+            if not self._read:
+                self.read_at = 0  # nothing may be overheard behind a gap
 
     def note(self, stored: Stored) -> None:
         """Take in one message of this subject; what is known already changes nothing."""
@@ -69,19 +81,44 @@ class SubjectIndex:
 
 
 class SubjectIndexes:
-    """The indexes of the subjects touched last; older ones are forgotten and read again when needed."""
+    """The indexes of the subjects touched last; older ones are forgotten and read again when needed.
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    At most `limit` subjects are kept, and about `id_limit` ids in all of them (some 200 bytes each).
+    """
+
+    def __init__(self, limit: int, id_limit: int) -> None:
+        self._limit, self._id_limit = limit, id_limit
         self._indexes: OrderedDict[str, SubjectIndex] = OrderedDict()
+        self._touched = 0
 
-    def __getitem__(self, subject: str) -> SubjectIndex:
+    def __repr__(self) -> str:
+        return f"<SubjectIndexes {len(self._indexes)} subjects>"
+
+    async def acquire(self, subject: str, log: Log) -> SubjectIndex:
+        """The index of this subject, up to date and locked; the caller releases its lock."""
+        while True:
+            index = self._touch(subject)
+            await index.lock.acquire()
+            try:
+                if self._indexes.get(subject) is index:  # else it was forgotten while we waited for it
+                    await index.open(log)
+                    return index
+            except BaseException:
+                index.lock.release()
+                raise
+            index.lock.release()
+
+    def _touch(self, subject: str) -> SubjectIndex:
         index = self._indexes.get(subject)
         if index is None:
             index = self._indexes[subject] = SubjectIndex(subject)
-            self._forget_oldest()
         else:
             self._indexes.move_to_end(subject)
+        self._touched += 1
+        if self._touched % _COUNT_EVERY == 0:
+            self._forget_oldest(sum([len(each.ids) for each in self._indexes.values()]) - self._id_limit)
+        elif len(self._indexes) > self._limit:
+            self._forget_oldest(0)
         return index
 
     def tailing(self) -> int:
@@ -100,10 +137,11 @@ class SubjectIndexes:
             else:
                 index.overheard.append(stored)
 
-    def _forget_oldest(self) -> None:
-        while len(self._indexes) > self._limit:
-            oldest = next(iter(self._indexes))
-            if self._indexes[oldest].lock.locked():
-                self._indexes.move_to_end(oldest)
+    def _forget_oldest(self, excess: int) -> None:
+        """Forget until no more subjects are kept than should be, and `excess` ids fewer; but none that is in use."""
+        for subject, index in list(self._indexes.items())[:-1]:
+            if excess <= 0 and len(self._indexes) <= self._limit:
                 return
-            del self._indexes[oldest]
+            if not index.lock.locked():
+                excess -= len(index.ids)
+                del self._indexes[subject]

@@ -18,7 +18,7 @@ from journals._jetstream._connection import Connection
 from journals._jetstream._direct import last_by_subject, read_subject
 from journals._jetstream._publisher import FENCE, Publisher
 from journals._jetstream._settings import StreamSettings
-from journals._jetstream._streams import open_stream
+from journals._jetstream._streams import Stream, open_stream
 
 _CHUNK = 128 * 1024
 _CHUNKS_AT_ONCE = 32
@@ -48,10 +48,10 @@ class Blobs:
     def __init__(self, connection: Connection, publisher: Publisher, coven: str, replicas: int) -> None:
         self._connection, self._publisher = connection, publisher
         self._bucket = f"{coven}-blobs"
-        self._stream, self._prefix = f"OBJ_{self._bucket}", f"$O.{self._bucket}."
+        self._prefix = f"$O.{self._bucket}."
         subjects = [f"{self._prefix}C.>", f"{self._prefix}M.>"]
-        self._settings = StreamSettings(name=self._stream, subjects=subjects, num_replicas=replicas)
-        self._opened = False
+        self._settings = StreamSettings(name=f"OBJ_{self._bucket}", subjects=subjects, num_replicas=replicas)
+        self._stream: Stream | None = None
 
     def __repr__(self) -> str:
         return f"<Blobs {self._bucket} at {self._connection.url}>"
@@ -59,7 +59,7 @@ class Blobs:
     async def put(self, digest: str, body: bytes) -> None:
         """Store a body under its SHA-256; does nothing if it is there. Raises `StoreFull`, `StoreUnavailable`."""
         while True:
-            info, newest = await self._find(digest)
+            info, newest = await self._find(await self._opened(), digest)
             if info is not None:
                 return
             try:
@@ -70,19 +70,22 @@ class Blobs:
 
     async def get(self, digest: str) -> bytes | None:
         """The body of a digest, or None. Raises `StoreUnavailable`."""
-        info, _ = await self._find(digest)
+        stream = await self._opened()
+        info, _ = await self._find(stream, digest)
         if info is None:
             return None
-        chunks = read_subject(self._connection, self._stream, self._prefix, f"C.{info.nuid}", 0, None)
+        chunks = read_subject(stream, f"C.{info.nuid}", 0, None)
         body = b"".join([stored.body async for group in chunks for stored in group])
         return body if len(body) == info.size else None
 
-    async def _find(self, digest: str) -> tuple[_Info | None, int]:
+    async def _opened(self) -> Stream:
+        if self._stream is None:
+            self._stream = await open_stream(self._connection, self._settings, self._prefix)
+        return self._stream
+
+    async def _find(self, stream: Stream, digest: str) -> tuple[_Info | None, int]:
         """What is known of a body, and the position of what says so."""
-        if not self._opened:
-            await open_stream(self._connection, self._settings)
-            self._opened = True
-        newest = await last_by_subject(self._connection, self._stream, self._prefix, _meta_subject(digest))
+        newest = await last_by_subject(stream, _meta_subject(digest))
         if newest is None:
             return None, 0
         try:

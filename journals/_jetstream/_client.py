@@ -125,7 +125,7 @@ class FastClient(Client):
         if self._pending and self.is_connected and self._transport is not None:
             pending, self._pending, self._pending_data_size = self._pending, [], 0
             with suppress(OSError):  # the reading side learns of it, and waits for the server's return
-                self._transport.writelines(pending)
+                self._transport.write(b"".join(pending))
 
 
 class _FastParser(Parser):

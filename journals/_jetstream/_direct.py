@@ -17,62 +17,51 @@ import nats.errors
 
 from journals._errors import StoreUnavailable
 from journals._jetstream._client import Delivery, parse_headers
-from journals._jetstream._connection import Connection
+from journals._jetstream._streams import Stream
 from journals._log import Stored
 
 _BATCH = 500
 _TIMEOUT = 10.0
 _LAG_WAIT = 0.01
 _NO_MESSAGE = 10037
+_SEQUENCE = b"\r\nNats-Sequence: "
 
 
-async def last_by_subject(connection: Connection, stream: str, prefix: str, subject: str) -> Stored | None:
+async def last_by_subject(stream: Stream, subject: str) -> Stored | None:
     """The newest message of a literal subject, as the stream's leader knows it."""
-    return await _get(connection, stream, prefix, {"last_by_subj": prefix + subject})
+    return await _get(stream, {"last_by_subj": stream.prefix + subject})
 
 
-async def by_position(connection: Connection, stream: str, prefix: str, position: int) -> Stored | None:
+async def by_position(stream: Stream, position: int) -> Stored | None:
     """The message at a position, as the stream's leader knows it."""
-    return await _get(connection, stream, prefix, {"seq": position})
+    return await _get(stream, {"seq": position})
 
 
-async def last_position(connection: Connection, stream: str) -> int:
-    """The position of the newest message of the stream; 0 when it is empty."""
-    info = await connection.api(f"STREAM.INFO.{stream}")
-    if "error" in info:
-        raise StoreUnavailable(f"stream {stream!r} is gone: {info['error'].get('description')}")
-    return info["state"]["last_seq"]
-
-
-async def _get(connection: Connection, stream: str, prefix: str, query: dict[str, Any]) -> Stored | None:
-    reply = await connection.api(f"STREAM.MSG.GET.{stream}", query)
+async def _get(stream: Stream, query: dict[str, Any]) -> Stored | None:
+    reply = await stream.connection.api(f"STREAM.MSG.GET.{stream.name}", query)
     error = reply.get("error")
     if error is not None:
         if error.get("err_code") == _NO_MESSAGE:
             return None
-        raise StoreUnavailable(f"stream {stream!r} cannot be read: {error.get('description')}")
+        raise StoreUnavailable(f"stream {stream.name!r} cannot be read: {error.get('description')}")
     found = reply["message"]
     return Stored(
         position=found["seq"],
-        subject=found["subject"][len(prefix) :],
+        subject=found["subject"][len(stream.prefix) :],
         headers=parse_headers(b64decode(found.get("hdrs", ""))),
         body=b64decode(found.get("data", "")),
         time=datetime.fromisoformat(found["time"]).timestamp(),
     )
 
 
-async def read_subject(
-    connection: Connection, stream: str, prefix: str, subject: str, after: int, before: int | None
-) -> AsyncGenerator[list[Stored]]:
+async def read_subject(stream: Stream, subject: str, after: int, before: int | None) -> AsyncGenerator[list[Stored]]:
     """The messages of a literal subject between two positions, both exclusive, up to the newest at this moment."""
-    newest = await last_by_subject(connection, stream, prefix, subject)
-    if newest is None or newest.position <= after:
-        return
-    upto = newest.position if before is None else min(newest.position, before - 1)
+    upto = await _newest(stream, subject, before)
     while after < upto:
-        group = await _batch(connection, stream, prefix, subject, after + 1)
-        if not group:
-            await asyncio.sleep(_LAG_WAIT)  # the replica that answered lags behind its leader
+        group = await _batch(stream, subject, after + 1)
+        if not group:  # the replica that answered lags behind its leader, or a short-lived stream has forgotten it
+            await asyncio.sleep(_LAG_WAIT)
+            upto = min(upto, await _newest(stream, subject, before))
             continue
         wanted = [stored for stored in group if stored.position <= upto]
         if wanted:
@@ -82,38 +71,47 @@ async def read_subject(
         after = group[-1].position
 
 
-async def _batch(connection: Connection, stream: str, prefix: str, subject: str, start: int) -> list[Stored]:
-    request = msgspec.json.encode({"seq": start, "next_by_subj": prefix + subject, "batch": _BATCH})
-    client = connection.client
+async def _newest(stream: Stream, subject: str, before: int | None) -> int:
+    """The highest position below `before` that the subject may reach; 0 when it is empty."""
+    newest = await last_by_subject(stream, subject)
+    position = 0 if newest is None else newest.position
+    return position if before is None else min(position, before - 1)
+
+
+async def _batch(stream: Stream, subject: str, start: int) -> list[Stored]:
+    """Up to 500 messages; none when the connection is lost meanwhile, which the caller waits for by asking again."""
+    request = msgspec.json.encode({"seq": start, "next_by_subj": stream.prefix + subject, "batch": _BATCH})
+    client = stream.connection.client
     finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    group: list[Stored] = []
+    deliveries: list[Delivery] = []
 
     def receive(delivery: Delivery) -> None:
-        headers = parse_headers(delivery.headers)
-        if "Status" in headers:
-            if not finished.done():
-                finished.set_result(None)
-            return
-        group.append(
-            Stored(
-                position=int(headers["Nats-Sequence"]),
-                subject=headers["Nats-Subject"][len(prefix) :],
-                headers=headers,
-                body=delivery.body,
-                time=datetime.fromisoformat(headers["Nats-Time-Stamp"]).timestamp(),
-            )
-        )
+        if _SEQUENCE in delivery.headers:
+            deliveries.append(delivery)
+        elif not finished.done():  # the end, or what went wrong
+            finished.set_result(None)
 
-    await connection.ready()
+    await stream.connection.ready()
     inbox = client.new_inbox()
     try:
         subscription = await client.listen(inbox, receive)
         try:
-            await client.publish(f"$JS.API.DIRECT.GET.{stream}", request, inbox)
+            await client.publish(f"$JS.API.DIRECT.GET.{stream.name}", request, inbox)
             async with asyncio.timeout(_TIMEOUT):
                 await finished
         finally:
             await client.forget(subscription)
     except (TimeoutError, nats.errors.Error, OSError):
-        return []  # asked again by the caller, who waits for the connection
-    return group
+        return []
+    cut = len(stream.prefix)
+    return [_stored(parse_headers(raw), body, cut) for _, _, raw, body in deliveries]
+
+
+def _stored(headers: dict[str, str], body: bytes, cut: int) -> Stored:
+    return Stored(
+        position=int(headers["Nats-Sequence"]),
+        subject=headers["Nats-Subject"][cut:],
+        headers=headers,
+        body=body,
+        time=datetime.fromisoformat(headers["Nats-Time-Stamp"]).timestamp(),
+    )

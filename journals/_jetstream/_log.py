@@ -7,11 +7,11 @@ from contextlib import aclosing
 
 from journals._ids import random_id
 from journals._jetstream._blobs import Blobs
-from journals._jetstream._connection import Connection
-from journals._jetstream._direct import by_position, last_by_subject, last_position, read_subject
+from journals._jetstream._direct import by_position, last_by_subject, read_subject
 from journals._jetstream._publisher import FENCE, FENCE_SUBJECT, Publisher
 from journals._jetstream._reading import read_all
 from journals._jetstream._shared import SharedTail
+from journals._jetstream._streams import Stream
 from journals._log import Fence, Hears, Message, Stored
 
 _BATCH_ID, _BATCH_SEQUENCE, _BATCH_COMMIT = "Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Batch-Commit"
@@ -20,24 +20,14 @@ _BATCH_ID, _BATCH_SEQUENCE, _BATCH_COMMIT = "Nats-Batch-Id", "Nats-Batch-Sequenc
 class JetStreamLog:
     """One stream. See `Log` for what each method promises."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        publisher: Publisher,
-        tails: SharedTail,
-        blobs: Blobs,
-        *,
-        coven: str,
-        name: str,
-        stream: str,
-        incarnation: str,
-    ) -> None:
-        self.name, self.incarnation = name, incarnation
-        self._connection, self._publisher, self._tails, self._blobs = connection, publisher, tails, blobs
-        self._stream, self._prefix = stream, f"{coven}.{name}."
+    def __init__(self, name: str, stream: Stream, publisher: Publisher, tails: SharedTail, blobs: Blobs) -> None:
+        self.name = name
+        self.incarnation = "".join(character for character in stream.created if character.isalnum())
+        self._stream, self._prefix = stream, stream.prefix
+        self._publisher, self._tails, self._blobs = publisher, tails, blobs
 
     def __repr__(self) -> str:
-        return f"<JetStreamLog {self._stream} at {self._connection.url}>"
+        return f"<JetStreamLog {self._stream.name} at {self._stream.connection.url}>"
 
     async def append(self, message: Message, fence: Fence | None = None) -> int:
         """See `Log.append`."""
@@ -46,7 +36,9 @@ class JetStreamLog:
             headers = {**headers, FENCE: str(fence.position)}
             if fence.subject != message.subject:
                 headers[FENCE_SUBJECT] = self._prefix + fence.subject
-        return await (await self._publisher.publish(self._prefix + message.subject, headers, message.body))
+        position = await (await self._publisher.publish(self._prefix + message.subject, headers, message.body))
+        self._tails.wrote((message,), position)
+        return position
 
     async def append_all(self, messages: Sequence[Message], fence: Fence | None = None) -> int:
         """See `Log.append_all`. An atomic batch; at most 1,000 messages."""
@@ -63,7 +55,9 @@ class JetStreamLog:
             frames.append((prefix + subject, headers, body))
         subject, headers, body = frames.pop()
         self._publisher.send_all(frames)
-        return await (await self._publisher.publish(subject, {**headers, _BATCH_COMMIT: "1"}, body))
+        last = await (await self._publisher.publish(subject, {**headers, _BATCH_COMMIT: "1"}, body))
+        self._tails.wrote(messages, last)
+        return last
 
     async def send(self, message: Message) -> None:
         """See `Log.send`."""
@@ -71,24 +65,28 @@ class JetStreamLog:
 
     async def get(self, position: int) -> Stored | None:
         """See `Log.get`."""
-        return await by_position(self._connection, self._stream, self._prefix, position)
+        return await by_position(self._stream, position)
 
     async def last(self, subject: str) -> Stored | None:
         """See `Log.last`."""
-        return await last_by_subject(self._connection, self._stream, self._prefix, subject)
+        return await last_by_subject(self._stream, subject)
 
     async def end(self) -> int:
         """See `Log.end`."""
-        return await last_position(self._connection, self._stream)
+        return (await self._stream.state())["last_seq"]
+
+    async def verify(self) -> None:
+        """See `Log.verify`."""
+        await self._stream.state()
 
     async def read(self, subject: str | None, after: int, before: int | None) -> AsyncGenerator[Sequence[Stored]]:
         """See `Log.read`."""
         if subject is not None:
-            groups = read_subject(self._connection, self._stream, self._prefix, subject, after, before)
+            groups = read_subject(self._stream, subject, after, before)
         else:
             end = await self.end()
             upto = end if before is None else min(end, before - 1)
-            groups = read_all(self._connection, self._stream, self._prefix, after, upto)
+            groups = read_all(self._stream, after, upto)
         async for group in groups:
             yield group
 

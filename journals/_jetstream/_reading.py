@@ -17,26 +17,31 @@ import nats.errors
 from journals._errors import StoreUnavailable
 from journals._ids import random_id
 from journals._jetstream._client import Delivery, parse_headers
-from journals._jetstream._connection import Connection
+from journals._jetstream._streams import Stream
 from journals._log import Stored
 
-_BATCH = 500
-_LOW_WATER = 250
+_BATCH = 1000
+_LOW_WATER = 500
 _MAX_BYTES = 16 * 1024 * 1024
 _SECOND = 1_000_000_000
 _EXPIRES_S = 60
 _HEARTBEAT_S = 5
 _INACTIVE_S = 30
-_NOT_FOUND = 10059
+_LOOK_AGAIN_S = 1.0
 
 
 class Reading:
-    """An endless ordered reading of a stream, as an async context manager."""
+    """An endless ordered reading of a stream, as an async context manager.
 
-    def __init__(self, connection: Connection, stream: str, prefix: str, after: int) -> None:
-        self._connection, self._stream, self._prefix = connection, stream, prefix
+    `position` is that of the last message that came, `pending` how many the server had behind it. Messages up to
+    `known` are known to the reader already: they are counted and not given out.
+    """
+
+    def __init__(self, stream: Stream, after: int) -> None:
+        self._stream, self._connection = stream, stream.connection
         self.position = after
         self.pending = 0
+        self.known = 0
         self._buffer: list[Delivery] = []
         self._waiter: asyncio.Future[None] | None = None
         self._watchdog: asyncio.TimerHandle | None = None
@@ -49,12 +54,16 @@ class Reading:
         self._subscription: Any = None
 
     def __repr__(self) -> str:
-        return f"<Reading {self._stream} after {self.position}{' broken' if self._broken else ''}>"
+        return f"<Reading {self._stream.name} after {self.position}{' broken' if self._broken else ''}>"
 
     async def __aenter__(self) -> Reading:
         self._connection.on_lost.append(self._lost)
         self._watch()
-        await self._begin()
+        try:
+            await self._begin()
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
         return self
 
     async def __aexit__(
@@ -65,29 +74,41 @@ class Reading:
             self._watchdog.cancel()
         await self._end()
 
-    async def next_group(self) -> list[Stored]:
-        """What has arrived, at least one message, in order."""
-        while True:
-            if self._broken:
-                await self._end()
-                await self._begin()
-            if self._buffer:
-                group = self._take()
-                if group:
+    async def next_group(self, timeout: float | None = None) -> list[Stored]:
+        """What has arrived, at least one message, in order; none when nothing has within `timeout` seconds.
+
+        Raises `StoreUnavailable`, and `StoreMismatch` when another stream has taken the place of this one.
+        """
+        loop = asyncio.get_running_loop()
+        alarm = None if timeout is None else loop.call_later(timeout, self._wake)
+        deadline = None if timeout is None else loop.time() + timeout
+        try:
+            while True:
+                if self._broken:
+                    await self._end()
+                    await self._stream.state()
+                    await self._begin()
+                if self._buffer:
+                    group = self._take()
                     await self._ask_for_more()
-                    return group
-                continue
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+                    if group:
+                        return group
+                    continue
+                if deadline is not None and loop.time() >= deadline:
+                    return []
+                self._waiter = loop.create_future()
+                await self._waiter
+        finally:
+            if alarm is not None:
+                alarm.cancel()
 
     def _take(self) -> list[Stored]:
         messages, self._buffer = self._buffer, []
         group: list[Stored] = []
-        cut = len(self._prefix)
+        cut = len(self._stream.prefix)
         for subject, reply, raw, body in messages:
-            headers = parse_headers(raw) if raw else {}
-            if "Status" in headers:
-                self._status(headers)
+            if not reply:  # from the server itself; a message of the stream has the consumer's numbers there
+                self._status(parse_headers(raw))
                 continue
             fields = reply.split(".")
             shift = 0 if len(fields) == 9 else 2
@@ -98,12 +119,13 @@ class Reading:
             self._next_in_consumer += 1
             self._under_way -= 1
             self.position, self.pending = position, int(fields[8 + shift])
-            group.append(Stored(position, subject[cut:], headers, body, int(fields[7 + shift]) / _SECOND))
+            if position > self.known:
+                headers = parse_headers(raw) if raw else {}
+                group.append(Stored(position, subject[cut:], headers, body, int(fields[7 + shift]) / _SECOND))
         return group
 
     def _status(self, headers: dict[str, str]) -> None:
-        status = headers["Status"]
-        if status == "100":
+        if headers.get("Status") == "100":
             # A heartbeat names the last message sent to us: a different one here is a gap that nothing else shows.
             last = headers.get("Nats-Last-Consumer")
             if last is not None and int(last) != self._next_in_consumer - 1:
@@ -120,12 +142,6 @@ class Reading:
         self._inbox = client.new_inbox()
         self._buffer, self._under_way, self._next_in_consumer = [], 0, 1
         self._consumer = f"r{random_id()[:12]}"
-        self._broken = False
-        try:
-            self._subscription = await client.listen(self._inbox, self._receive)
-        except (nats.errors.Error, OSError):
-            self._broken = True
-            return
         config = {
             "name": self._consumer,
             "deliver_policy": "by_start_sequence",
@@ -136,10 +152,21 @@ class Reading:
             "num_replicas": 1,
             "inactive_threshold": _INACTIVE_S * _SECOND,
         }
-        reply = await self._connection.api(
-            f"CONSUMER.CREATE.{self._stream}.{self._consumer}", {"stream_name": self._stream, "config": config}
-        )
-        _raise_for(reply, self._stream)
+        name = self._stream.name
+        self._broken = False
+        try:
+            self._subscription = await client.listen(self._inbox, self._receive)
+            request = {"stream_name": name, "config": config}
+            reply = await self._connection.api(f"CONSUMER.CREATE.{name}.{self._consumer}", request)
+        except (nats.errors.Error, OSError):
+            self._broken = True
+            return
+        except BaseException:
+            self._broken = True
+            raise
+        if "error" in reply:
+            self._broken = True
+            raise StoreUnavailable(f"stream {name!r} cannot be read: {reply['error'].get('description')}")
         self.pending = reply["num_pending"]
         await self._ask_for_more()
 
@@ -155,7 +182,9 @@ class Reading:
         self._under_way += _BATCH
         try:
             await self._connection.client.publish(
-                f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}", msgspec.json.encode(request), self._inbox
+                f"$JS.API.CONSUMER.MSG.NEXT.{self._stream.name}.{self._consumer}",
+                msgspec.json.encode(request),
+                self._inbox,
             )
         except (nats.errors.Error, OSError):
             self._broken = True
@@ -167,7 +196,7 @@ class Reading:
         subscription, self._subscription = self._subscription, None
         try:
             await client.forget(subscription)
-            await client.publish(f"$JS.API.CONSUMER.DELETE.{self._stream}.{self._consumer}", reply=self._inbox)
+            await client.publish(f"$JS.API.CONSUMER.DELETE.{self._stream.name}.{self._consumer}", reply=self._inbox)
         except (nats.errors.Error, OSError):
             pass  # the consumer goes by itself after half a minute of inactivity
 
@@ -193,26 +222,19 @@ class Reading:
         self._watchdog = loop.call_later(2 * _HEARTBEAT_S, self._watch)
 
 
-def _raise_for(reply: dict[str, Any], stream: str) -> None:
-    error = reply.get("error")
-    if error is not None:
-        raise StoreUnavailable(f"stream {stream!r} cannot be read: {error.get('description')}")
+async def read_all(stream: Stream, after: int, upto: int) -> AsyncGenerator[list[Stored]]:
+    """Everything between `after`, exclusive, and `upto`, inclusive; `upto` must have been reached already.
 
-
-async def read_all(
-    connection: Connection, stream: str, prefix: str, after: int, upto: int
-) -> AsyncGenerator[list[Stored]]:
-    """Everything between `after`, exclusive, and `upto`, inclusive; `upto` must exist already."""
+    On a cluster the reading may lag behind the leader, and is waited for.
+    """
     if after >= upto:
         return
-    async with Reading(connection, stream, prefix, after) as reading:
-        if reading.pending == 0:  # a short-lived journal may have forgotten it all
-            return
+    async with Reading(stream, after) as reading:
+        group: list[Stored] | None = None
         while reading.position < upto:
-            group = await reading.next_group()
-            if group[-1].position > upto:
-                group = [stored for stored in group if stored.position <= upto]
-            if group:
-                yield group
-            if reading.pending == 0:
-                return
+            if (reading.pending == 0 or group == []) and (await stream.state())["first_seq"] > upto:
+                return  # a short-lived journal has forgotten the rest
+            group = await reading.next_group(_LOOK_AGAIN_S)
+            wanted = group if reading.position <= upto else [stored for stored in group if stored.position <= upto]
+            if wanted:
+                yield wanted

@@ -6,12 +6,13 @@ A tail that begins further back, or that was too slow to keep up, reads what it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
-from journals._jetstream._connection import Connection
-from journals._jetstream._direct import last_position
 from journals._jetstream._reading import Reading, read_all
-from journals._log import Hears, Stored
+from journals._jetstream._streams import Stream
+from journals._log import Hears, Message, Stored
 
 _KEEP = 4096
 _KEEP_BYTES = 32 * 1024 * 1024
@@ -71,15 +72,16 @@ class _Listener:
 class SharedTail:
     """All tails of one stream over one connection."""
 
-    def __init__(self, connection: Connection, stream: str, prefix: str) -> None:
-        self._connection, self._stream, self._prefix = connection, stream, prefix
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
         self._listeners: set[_Listener] = set()
         self._reading: asyncio.Task[None] | None = None
+        self._source: Reading | None = None
         self._started = asyncio.Lock()
         self._position = 0
 
     def __repr__(self) -> str:
-        return f"<SharedTail {self._stream} at {self._position} for {len(self._listeners)}>"
+        return f"<SharedTail {self._stream.name} at {self._position} for {len(self._listeners)}>"
 
     async def tail(self, after: int, hears: Hears) -> AsyncGenerator[list[Stored]]:
         """See `Log.tail`."""
@@ -90,11 +92,12 @@ class SharedTail:
         while True:
             listener = await self._join()
             try:
-                async for group in read_all(self._connection, self._stream, self._prefix, after, self._position):
-                    heard = [stored for stored in group if hears(stored)]
-                    after = group[-1].position
-                    if heard:
-                        yield heard
+                async with aclosing(read_all(self._stream, after, self._position)) as groups:
+                    async for group in groups:
+                        heard = [stored for stored in group if hears(stored)]
+                        after = group[-1].position
+                        if heard:
+                            yield heard
                 listener.go_live(hears_later)
                 while heard := await listener.take():
                     yield heard
@@ -105,26 +108,50 @@ class SharedTail:
     async def _join(self) -> _Listener:
         async with self._started:
             if self._reading is None or self._reading.done():
-                self._position = await last_position(self._connection, self._stream)
-                self._reading = asyncio.create_task(self._read(), name=f"tail of {self._stream}")
+                self._position = (await self._stream.state())["last_seq"]
+                self._reading = asyncio.create_task(self._read(), name=f"tail of {self._stream.name}")
             listener = _Listener()
             self._listeners.add(listener)
             return listener
+
+    def wrote(self, messages: Sequence[Message], last: int) -> None:
+        """Hand on what this process wrote, at consecutive positions up to `last`, as soon as it is acknowledged.
+
+        The server will send it as well, a third of a hop later. Only what stands right behind all that was handed on
+        already; behind what others wrote the server's word is waited for.
+        """
+        first = last - len(messages) + 1
+        if self._source is None or first != self._position + 1:
+            return
+        now = time.time()
+        self._give([Stored(first + number, *message, now) for number, message in enumerate(messages)])
+        self._source.known = last
+
+    def _give(self, group: list[Stored]) -> None:
+        if group[0].position <= self._position:
+            group = [stored for stored in group if stored.position > self._position]
+            if not group:
+                return
+        self._position = group[-1].position
+        for listener in self._listeners:
+            listener.give(group)
 
     def _leave(self, listener: _Listener) -> None:
         self._listeners.discard(listener)
         if not self._listeners and self._reading is not None:
             self._reading.cancel()
-            self._reading = None
+            self._reading = self._source = None
 
     async def _read(self) -> None:
         try:
-            async with Reading(self._connection, self._stream, self._prefix, self._position) as reading:
-                while True:
-                    group = await reading.next_group()
-                    self._position = group[-1].position
-                    for listener in self._listeners:
-                        listener.give(group)
+            async with Reading(self._stream, self._position) as reading:
+                self._source = reading
+                try:
+                    while True:
+                        self._give(await reading.next_group())
+                finally:
+                    if self._source is reading:
+                        self._source = None
         except Exception as error:  # noqa: BLE001 - whatever ends the reading is raised by every tail of it
             for listener in self._listeners:
                 listener.error = error

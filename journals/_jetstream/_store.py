@@ -12,7 +12,7 @@ from journals._jetstream._log import JetStreamLog
 from journals._jetstream._publisher import Publisher
 from journals._jetstream._settings import journal_settings
 from journals._jetstream._shared import SharedTail
-from journals._jetstream._streams import open_stream
+from journals._jetstream._streams import Stream, open_stream
 from journals._journal import Clock, Journal
 from journals._names import check_plain_name
 
@@ -30,7 +30,7 @@ class JetStreamStore:
         self.connection, self.coven = connection, coven
         self._publisher, self._replicas, self._clock = publisher, replicas, clock
         self._blobs = Blobs(connection, publisher, coven, replicas)
-        self._tails: dict[str, SharedTail] = {}
+        self._tails: dict[Stream, SharedTail] = {}
 
     def __repr__(self) -> str:
         return f"<JetStreamStore {self.coven} at {self.connection.url}>"
@@ -61,20 +61,11 @@ class JetStreamStore:
         """The journal of this name; its stream is made if it is new, and checked if it is not."""
         check_plain_name("journal", name)
         settings = journal_settings(self.coven, name, replicas=self._replicas, short_lived=short_lived)
-        info = await open_stream(self.connection, settings)
-        tails = self._tails.setdefault(
-            settings.name, SharedTail(self.connection, settings.name, f"{self.coven}.{name}.")
-        )
-        log = JetStreamLog(
-            self.connection,
-            self._publisher,
-            tails,
-            self._blobs,
-            coven=self.coven,
-            name=name,
-            stream=settings.name,
-            incarnation=_incarnation(info["created"]),
-        )
+        stream = await open_stream(self.connection, settings, f"{self.coven}.{name}.")
+        tails = self._tails.get(stream)
+        if tails is None:
+            tails = self._tails[stream] = SharedTail(stream)
+        log = JetStreamLog(name, stream, self._publisher, tails, self._blobs)
         return Journal(log, registry, clock=self._clock)
 
     async def close(self) -> None:
@@ -89,8 +80,3 @@ class JetStreamStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-
-def _incarnation(created: str) -> str:
-    """A stream's time of creation, as a token without colons."""
-    return "".join(character for character in created if character.isalnum())

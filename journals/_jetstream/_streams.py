@@ -1,8 +1,8 @@
-"""Opening a stream: made if it is new, compared with what it must be if it is not."""
+"""A stream: made if it is new, compared with what it must be if it is not, and known again."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -13,8 +13,32 @@ from journals._jetstream._settings import StreamSettings, check_settings
 _IN_USE, _NOT_FOUND = 10058, 10059
 
 
-async def open_stream(connection: Connection, settings: StreamSettings) -> dict[str, Any]:
-    """The server's information about the stream. Raises `StoreMismatch`, `StoreUnavailable`."""
+class Stream(NamedTuple):
+    """A stream that was opened: its name, what its subjects begin with, and when it was created."""
+
+    connection: Connection
+    name: str
+    prefix: str
+    created: str
+
+    async def state(self) -> dict[str, Any]:
+        """Where it begins and ends, as its leader knows it.
+
+        Raises `StoreUnavailable` when it is gone, and `StoreMismatch` when another one has taken its place.
+        """
+        info = await self.connection.api(f"STREAM.INFO.{self.name}")
+        if "error" in info:
+            raise StoreUnavailable(f"stream {self.name!r} cannot be read: {info['error'].get('description')}")
+        if info["created"] != self.created:
+            raise StoreMismatch(
+                f"stream {self.name!r} was deleted and made anew while this process was using it; positions begin "
+                "anew with it: restart this process"
+            )
+        return info["state"]
+
+
+async def open_stream(connection: Connection, settings: StreamSettings, prefix: str) -> Stream:
+    """The stream, made if it is new. Raises `StoreMismatch`, `StoreUnavailable`."""
     info = await connection.api(f"STREAM.INFO.{settings.name}")
     if info.get("error", {}).get("err_code") == _NOT_FOUND:
         info = await connection.api(f"STREAM.CREATE.{settings.name}", msgspec.to_builtins(settings))
@@ -27,4 +51,4 @@ async def open_stream(connection: Connection, settings: StreamSettings) -> dict[
             raise StoreMismatch(f"JetStream is not enabled on {connection.url} ({text}): start it with `-js`")
         raise StoreUnavailable(f"stream {settings.name!r} cannot be opened: {text}")
     check_settings(settings, info["config"])
-    return info
+    return Stream(connection, settings.name, prefix, info["created"])
