@@ -266,7 +266,7 @@ class Journal:
         message = self._envelope.pack(draft, lane, now, mark)
         if self._envelope.is_large(message):
             message = await self._envelope.outsource(message)
-        index = await self._indexes.acquire(message.subject, self.log)
+        index = await self._indexes.acquire(message.subject, self.log, 0 if expect is None else expect.position)
         try:
             uncertain = False
             while True:
@@ -292,7 +292,7 @@ class Journal:
         envelope = self._envelope
         messages = [envelope.pack(draft, lane, now, mark) for draft in drafts]
         messages = [await envelope.outsource(each) if envelope.is_large(each) else each for each in messages]
-        index = await self._indexes.acquire(messages[0].subject, self.log)
+        index = await self._indexes.acquire(messages[0].subject, self.log, 0 if expect is None else expect.position)
         try:
             uncertain = False
             while True:
@@ -366,6 +366,8 @@ class Journal:
             async for group in self.log.read(None, after, before):
                 yield group
             return
+        now = await self.log.end() + 1  # both lanes as they stand at one moment, or what came between would be missed
+        before = now if before is None else min(before, now)
         subjects = [lane_subject(lane, session) for lane in Lane]
         async for group in merge_by_position([self.log.read(subject, after, before) for subject in subjects]):
             yield group

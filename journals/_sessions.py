@@ -94,14 +94,16 @@ class SubjectIndexes:
     def __repr__(self) -> str:
         return f"<SubjectIndexes {len(self._indexes)} subjects>"
 
-    async def acquire(self, subject: str, log: Log) -> SubjectIndex:
-        """The index of this subject, up to date and locked; the caller releases its lock."""
+    async def acquire(self, subject: str, log: Log, known: int = 0) -> SubjectIndex:
+        """The index of this subject, locked, and read at least up to the position `known`; release its lock."""
         while True:
             index = self._touch(subject)
             await index.lock.acquire()
             try:
                 if self._indexes.get(subject) is index:  # else it was forgotten while we waited for it
                     await index.open(log)
+                    if index.head < known:
+                        await index.catch_up(log)
                     return index
             except BaseException:
                 index.lock.release()
@@ -139,9 +141,11 @@ class SubjectIndexes:
 
     def _forget_oldest(self, excess: int) -> None:
         """Forget until no more subjects are kept than should be, and `excess` ids fewer; but none that is in use."""
-        for subject, index in list(self._indexes.items())[:-1]:
+        for _ in range(len(self._indexes) - 1):
             if excess <= 0 and len(self._indexes) <= self._limit:
                 return
-            if not index.lock.locked():
+            subject, index = self._indexes.popitem(last=False)
+            if index.lock.locked():
+                self._indexes[subject] = index
+            else:
                 excess -= len(index.ids)
-                del self._indexes[subject]

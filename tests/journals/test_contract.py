@@ -174,6 +174,11 @@ class TestAppendingAll:
             await journal.append_all([good, bad])
         assert await positions(journal) == []
 
+    async def test_two_drafts_of_one_id_are_refused(self, journal: Journal) -> None:
+        with pytest.raises(ValueError, match="the same id"):
+            await journal.append_all([Draft(entry=Said(text=text), session="s", id="1") for text in "ab"])
+        assert await positions(journal) == []
+
     async def test_nothing_is_fine_and_too_much_or_two_sessions_are_not(self, journal: Journal) -> None:
         assert await journal.append_all([]) == []
         with pytest.raises(ValueError, match="one session"):
