@@ -1,7 +1,7 @@
 """Reading one literal subject by batched direct gets: no consumer to make, one request for up to 500 messages.
 
-A replica may answer that lags behind. The leader is asked first how far the subject goes, and an answer that ends
-before that is asked again from where it ended.
+Of a replicated stream a replica may answer that lags behind. There the leader is asked first how far the subject goes,
+and an answer that ends before that is asked again from where it ended.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 from base64 import b64decode
 from collections.abc import AsyncGenerator
 from datetime import datetime
+from sys import maxsize
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ _BATCH = 500
 _TIMEOUT = 10.0
 _LAG_WAIT = 0.01
 _NO_MESSAGE = 10037
+_NOT_FOUND, _NOBODY = "404", "503"
 _SEQUENCE = b"\r\nNats-Sequence: "
 
 
@@ -56,40 +58,43 @@ async def _get(stream: Stream, query: dict[str, Any]) -> Stored | None:
 
 async def read_subject(stream: Stream, subject: str, after: int, before: int | None) -> AsyncGenerator[list[Stored]]:
     """The messages of a literal subject between two positions, both exclusive, up to the newest at this moment."""
-    upto = await _newest(stream, subject, before)
+    upto = maxsize if before is None else before - 1
+    if stream.replicated:
+        upto = await _reached(stream, subject, upto)
     while after < upto:
-        group = await _batch(stream, subject, after + 1)
-        if not group:  # the replica that answered lags behind its leader, or a short-lived stream has forgotten it
-            await asyncio.sleep(_LAG_WAIT)
-            upto = min(upto, await _newest(stream, subject, before))
-            continue
+        group, ended = await _batch(stream, subject, after + 1)
         wanted = [stored for stored in group if stored.position <= upto]
         if wanted:
             yield wanted
-        if len(wanted) < len(group):
+            after = wanted[-1].position
+        if len(wanted) < len(group) or (ended and not stream.replicated):
             return
-        after = group[-1].position
+        if not group and stream.replicated:  # the replica that answered lags, or a short-lived stream has forgotten it
+            await asyncio.sleep(_LAG_WAIT)
+            upto = await _reached(stream, subject, upto)
 
 
-async def _newest(stream: Stream, subject: str, before: int | None) -> int:
-    """The highest position below `before` that the subject may reach; 0 when it is empty."""
+async def _reached(stream: Stream, subject: str, upto: int) -> int:
+    """How far the subject goes by now, at most up to a position, as the stream's leader knows it."""
     newest = await last_by_subject(stream, subject)
-    position = 0 if newest is None else newest.position
-    return position if before is None else min(position, before - 1)
+    return 0 if newest is None else min(upto, newest.position)
 
 
-async def _batch(stream: Stream, subject: str, start: int) -> list[Stored]:
-    """Up to 500 messages; none when the connection is lost meanwhile, which the caller waits for by asking again."""
+async def _batch(stream: Stream, subject: str, start: int) -> tuple[list[Stored], bool]:
+    """Up to 500 messages, and whether they are the last ones that whoever answered has of the subject.
+
+    There are none when the connection was lost meanwhile.
+    """
     request = msgspec.json.encode({"seq": start, "next_by_subj": stream.prefix + subject, "batch": _BATCH})
     client = stream.connection.client
-    finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    finished: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
     deliveries: list[Delivery] = []
 
     def receive(delivery: Delivery) -> None:
         if _SEQUENCE in delivery.headers:
             deliveries.append(delivery)
-        elif not finished.done():  # the end, or what went wrong
-            finished.set_result(None)
+        elif not finished.done():
+            finished.set_result(delivery.headers)
 
     await stream.connection.ready()
     inbox = client.new_inbox()
@@ -98,13 +103,18 @@ async def _batch(stream: Stream, subject: str, start: int) -> list[Stored]:
         try:
             await client.publish(f"$JS.API.DIRECT.GET.{stream.name}", request, inbox)
             async with asyncio.timeout(_TIMEOUT):
-                await finished
+                end = parse_headers(await finished)
         finally:
             await client.forget(subscription)
     except (TimeoutError, nats.errors.Error, OSError):
-        return []
+        return [], False
+    if end.get("Status") == _NOBODY:
+        await stream.state()  # says so if the stream is gone
+        await asyncio.sleep(_LAG_WAIT)
+        return [], False
     cut = len(stream.prefix)
-    return [_stored(parse_headers(raw), body, cut) for _, _, raw, body in deliveries]
+    group = [_stored(parse_headers(raw), body, cut) for _, _, raw, body in deliveries]
+    return group, end.get("Status") == _NOT_FOUND or end.get("Nats-Num-Pending") == "0"
 
 
 def _stored(headers: dict[str, str], body: bytes, cut: int) -> Stored:

@@ -12,7 +12,7 @@ from journals._jetstream._log import JetStreamLog
 from journals._jetstream._publisher import Publisher
 from journals._jetstream._settings import journal_settings
 from journals._jetstream._shared import SharedTail
-from journals._jetstream._streams import Stream, open_stream
+from journals._jetstream._streams import open_stream
 from journals._journal import Clock, Journal
 from journals._names import check_plain_name
 
@@ -30,7 +30,7 @@ class JetStreamStore:
         self.connection, self.coven = connection, coven
         self._publisher, self._replicas, self._clock = publisher, replicas, clock
         self._blobs = Blobs(connection, publisher, coven, replicas)
-        self._tails: dict[Stream, SharedTail] = {}
+        self._tails: dict[tuple[str, str], SharedTail] = {}
 
     def __repr__(self) -> str:
         return f"<JetStreamStore {self.coven} at {self.connection.url}>"
@@ -62,9 +62,7 @@ class JetStreamStore:
         check_plain_name("journal", name)
         settings = journal_settings(self.coven, name, replicas=self._replicas, short_lived=short_lived)
         stream = await open_stream(self.connection, settings, f"{self.coven}.{name}.")
-        tails = self._tails.get(stream)
-        if tails is None:
-            tails = self._tails[stream] = SharedTail(stream)
+        tails = self._tails.setdefault((name, stream.created), SharedTail(stream))
         log = JetStreamLog(name, stream, self._publisher, tails, self._blobs)
         return Journal(log, registry, clock=self._clock)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -13,13 +13,17 @@ from journals._jetstream._settings import StreamSettings, check_settings
 _IN_USE, _NOT_FOUND = 10058, 10059
 
 
-class Stream(NamedTuple):
+class Stream:
     """A stream that was opened: its name, what its subjects begin with, and when it was created."""
 
-    connection: Connection
-    name: str
-    prefix: str
-    created: str
+    def __init__(self, connection: Connection, prefix: str, info: dict[str, Any]) -> None:
+        self.connection, self.prefix = connection, prefix
+        self.name: str = info["config"]["name"]
+        self.created: str = info["created"]
+        self.replicated = info["config"]["num_replicas"] > 1
+
+    def __repr__(self) -> str:
+        return f"<Stream {self.name} of {self.created}>"
 
     async def state(self) -> dict[str, Any]:
         """Where it begins and ends, as its leader knows it.
@@ -34,6 +38,7 @@ class Stream(NamedTuple):
                 f"stream {self.name!r} was deleted and made anew while this process was using it; positions begin "
                 "anew with it: restart this process"
             )
+        self.replicated = info["config"]["num_replicas"] > 1
         return info["state"]
 
 
@@ -51,4 +56,4 @@ async def open_stream(connection: Connection, settings: StreamSettings, prefix: 
             raise StoreMismatch(f"JetStream is not enabled on {connection.url} ({text}): start it with `-js`")
         raise StoreUnavailable(f"stream {settings.name!r} cannot be opened: {text}")
     check_settings(settings, info["config"])
-    return Stream(connection, settings.name, prefix, info["created"])
+    return Stream(connection, prefix, info)
