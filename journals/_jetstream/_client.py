@@ -66,8 +66,23 @@ class FastClient(Client):
     def __init__(self) -> None:
         super().__init__()
         self._receivers: dict[int, Receiver] = {}
-        self._ps = _FastParser(self, self.receive)
+        self._ps: _FastParser = _FastParser(self, self.receive)
         self._flushing = False
+
+    async def _read_loop(self) -> None:
+        transport: Any = self._transport
+        reader: Any = getattr(transport, "_io_reader", None)
+        if reader is not None and hasattr(reader, "_buffer"):
+            feed: Callable[[bytes], None] = reader.feed_data
+
+            def feed_data(data: bytes) -> None:
+                rest = data if reader._buffer else self._ps.take(data)
+                if rest:
+                    feed(rest)
+
+            # What arrives is taken apart where it arrives; only what is not for us takes the way through this task.
+            reader.feed_data = feed_data
+        await super()._read_loop()
 
     async def listen(self, subject: str, receiver: Receiver) -> Any:
         """Subscribe; nothing is ever dropped, so the caller bounds what it asks for. Gives the subscription."""
@@ -134,22 +149,36 @@ class _FastParser(Parser):
     def __init__(self, client: Client, receive: Callable[[int, bytes, bytes, bytes, bytes], bool]) -> None:
         super().__init__(client)  # pyright: ignore[reportUnknownMemberType]
         self._receive = receive
+        self._busy = False
 
     async def parse(self, data: bytes = b"") -> None:
         """See `Parser.parse`."""
-        if self.state == AWAITING_CONTROL_LINE:
-            if self.buf:
-                self.buf.extend(data)
-                data = bytes(self.buf)
-                self.buf.clear()
-            taken, waits = self._take_messages(data)
-            data = data[taken:] if taken else data
-            if not data:
-                return
-            if waits:
-                self.buf.extend(data)
-                return
-        await super().parse(data)
+        rest = self.take(data)
+        if rest:
+            self._busy = True
+            try:
+                await super().parse(rest)
+            finally:
+                self._busy = False
+
+    def take(self, data: bytes) -> bytes:
+        """Hand over the messages that stand at the beginning; gives what only the library's parser can deal with.
+
+        The beginning of a message is kept for its other half. While the library's parser has something in hand, all
+        goes there, so that order is kept.
+        """
+        if self._busy or self.state != AWAITING_CONTROL_LINE:
+            return data
+        if self.buf:
+            self.buf.extend(data)
+            data = bytes(self.buf)
+            self.buf.clear()
+        taken, waits = self._take_messages(data)
+        rest = data[taken:] if taken else data
+        if waits:
+            self.buf.extend(rest)
+            return b""
+        return rest
 
     def _take_messages(self, data: bytes) -> tuple[int, bool]:
         """Hand over as many whole messages as stand at the beginning.

@@ -88,11 +88,11 @@ class Reading:
                     await self._end()
                     await self._stream.state()
                     await self._begin()
-                if self._buffer:
-                    group = self._take()
-                    await self._ask_for_more()
-                    if group:
-                        return group
+                group = self._take() if self._buffer else []
+                await self._ask_for_more()  # also when all that came was known, or a request has expired
+                if group:
+                    return group
+                if self._broken or self._buffer:
                     continue
                 if deadline is not None and loop.time() >= deadline:
                     return []
@@ -203,7 +203,18 @@ class Reading:
     def _receive(self, delivery: Delivery) -> None:
         self._heard = True
         self._buffer.append(delivery)
+        if self._known_only(delivery.reply):
+            self._take()  # nothing for the reader in it, so it is not woken
+            if self._under_way > _LOW_WATER and not self._broken:
+                return
         self._wake()
+
+    def _known_only(self, reply: str) -> bool:
+        """Whether all that waits is one message whose content the reader knows already."""
+        if len(self._buffer) > 1 or not reply:
+            return False
+        fields = reply.split(".")
+        return int(fields[5 if len(fields) == 9 else 7]) <= self.known
 
     def _lost(self) -> None:
         self._broken = True
