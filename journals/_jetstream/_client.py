@@ -66,7 +66,7 @@ class FastClient(Client):
     def __init__(self) -> None:
         super().__init__()
         self._receivers: dict[int, Receiver] = {}
-        self._ps: _FastParser = _FastParser(self, self.receive)
+        self._ps = self._parser = _FastParser(self, self.receive)
         self._flushing = False
 
     async def _read_loop(self) -> None:
@@ -76,7 +76,7 @@ class FastClient(Client):
             feed: Callable[[bytes], None] = reader.feed_data
 
             def feed_data(data: bytes) -> None:
-                rest = data if reader._buffer else self._ps.take(data)
+                rest = data if reader._buffer else self._parser.take(data)
                 if rest:
                     feed(rest)
 
