@@ -153,11 +153,11 @@ class Content(NamedTuple):
 
     kind: str
     version: str
-    body: bytes
-    blob: str | None
+    digest: str
     correlation_id: str | None
 
     @classmethod
     def of(cls, headers: dict[str, str], body: bytes) -> Content:
         """The content of a stored or packed message."""
-        return cls(headers[KIND], headers.get(VERSION, "1"), body, headers.get(BLOB), headers.get(CORRELATION))
+        digest = headers.get(BLOB) or hashlib.sha256(body).hexdigest()
+        return cls(headers[KIND], headers.get(VERSION, "1"), digest, headers.get(CORRELATION))

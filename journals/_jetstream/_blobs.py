@@ -96,7 +96,8 @@ class Blobs:
 
     async def _write(self, digest: str, body: bytes, newest: int) -> None:
         nuid = random_id()
-        chunks = [body[start : start + _CHUNK] for start in range(0, len(body), _CHUNK)]
+        size = min(_CHUNK, self._connection.client.max_payload // 2)
+        chunks = [body[start : start + size] for start in range(0, len(body), size)]
         for start in range(0, len(chunks), _CHUNKS_AT_ONCE):  # in between others get their turn on the connection
             some = chunks[start : start + _CHUNKS_AT_ONCE]
             await asyncio.gather(*[await self._publisher.publish(f"{self._prefix}C.{nuid}", {}, one) for one in some])
@@ -108,7 +109,7 @@ class Blobs:
             chunks=len(chunks),
             mtime=datetime.now(UTC).isoformat(),
             digest=f"SHA-256={urlsafe_b64encode(bytes.fromhex(digest)).decode()}",
-            options=_Options(),
+            options=_Options(size),
         )
         meta = f"{self._prefix}{_meta_subject(digest)}"
         await (await self._publisher.publish(meta, {FENCE: str(newest)}, msgspec.json.encode(info)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from journals._urls import without_credentials
 MINIMUM_SERVER = (2, 14)
 _CONNECT_TIMEOUT = 5.0
 _RECONNECT_WAIT = 0.1
+_DENIED = re.compile(r"permissions violation for publish to \"(?P<subject>[^\"]*)\"", re.IGNORECASE)
 _log = logging.getLogger("coven.journals")
 
 
@@ -32,7 +34,7 @@ class Connection:
         self._address, self.url, self.patience = url, without_credentials(url), patience
         self.client = FastClient()
         self.on_lost: list[Callable[[], None]] = []
-        self.on_back: list[Callable[[], None]] = []
+        self.on_denied: list[Callable[[str], None]] = []
         self._connected = asyncio.Event()
         self._closed = False
         self._last_error: Exception | None = None
@@ -156,6 +158,11 @@ class Connection:
     async def _error(self, error: Exception) -> None:
         self._last_error = error
         _log.debug("NATS client at %s: %s", self.url, str(error) or type(error).__name__)
+        denied = _DENIED.search(str(error))
+        if denied is not None:
+            _log.error("the NATS server at %s does not permit this: %s", self.url, error)
+            for callback in self.on_denied:
+                callback(denied["subject"])
         if not self._opened and _is_refusal(error):
             raise error  # ends the client's connecting, which would try the same credentials again
 
@@ -170,8 +177,6 @@ class Connection:
     async def _reconnected(self) -> None:
         _log.warning("the NATS server at %s is back", self.url)
         self._connected.set()
-        for callback in self.on_back:
-            callback()
 
 
 def _is_refusal(error: Exception) -> bool:

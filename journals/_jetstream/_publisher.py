@@ -14,7 +14,15 @@ from contextlib import suppress
 import msgspec
 import nats.errors
 
-from journals._errors import FenceRefused, JournalError, StoreFull, StoreMismatch, StoreUnavailable, Unacknowledged
+from journals._errors import (
+    FenceRefused,
+    JournalError,
+    StoreFull,
+    StoreMismatch,
+    StoreRefused,
+    StoreUnavailable,
+    Unacknowledged,
+)
 from journals._jetstream._client import Delivery
 from journals._jetstream._connection import Connection
 
@@ -23,7 +31,8 @@ WINDOW = 2048
 ACK_TIMEOUT = 10.0
 _FENCE_CODES = {10071, 10164}
 _FULL_CODES = {10047, 10077, 10023, 10122, 10054}
-_MISMATCH_CODES = {10174, 10175, 10176, 10177, 10178, 10179}
+_MISMATCH_CODES = {10174, 10175, 10177, 10178, 10179}
+_AGAIN_CODES = {10008, 10167, 10176, 10210}  # no leader now, too busy, part of a batch lost, too many batches at once
 
 
 class _ApiError(msgspec.Struct):
@@ -46,7 +55,7 @@ class Publisher:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._client = connection.client
-        self._waiting: dict[str, tuple[asyncio.Future[int], float]] = {}
+        self._waiting: dict[str, tuple[asyncio.Future[int], float, str]] = {}
         self._queue: deque[asyncio.Future[None]] = deque()
         self._number = 0
         self._prefix = f"{self._client.new_inbox()}."
@@ -60,6 +69,7 @@ class Publisher:
         """Begin to listen for acknowledgements."""
         await self._client.listen(f"{self._prefix}*", self._acknowledged)
         self._connection.on_lost.append(self._lost)
+        self._connection.on_denied.append(self._denied)
 
     async def publish(self, subject: str, headers: dict[str, str], body: bytes) -> asyncio.Future[int]:
         """Send one message; the future gives its position. Waits while the window is full.
@@ -69,15 +79,24 @@ class Publisher:
         while len(self._waiting) >= WINDOW:
             turn = self._loop.create_future()
             self._queue.append(turn)
-            await turn
+            try:
+                await turn
+            except asyncio.CancelledError:
+                self._wake_next()  # the turn may have come already; it is somebody else's now
+                raise
         self._number += 1
         token = str(self._number)
         future: asyncio.Future[int] = self._loop.create_future()
-        self._waiting[token] = (future, self._loop.time() + ACK_TIMEOUT)
+        self._waiting[token] = (future, self._loop.time() + ACK_TIMEOUT, subject)
         if self._sweeper is None:
             self._sweeper = self._loop.call_later(ACK_TIMEOUT, self._sweep)
         try:
             self._client.publish_checked([(subject, headers, body)], self._prefix + token)
+        except nats.errors.MaxPayloadError:
+            self._done(token)
+            future.set_exception(
+                StoreUnavailable(f"the server takes no message of {len(body):,} bytes: raise its limit")
+            )
         except (nats.errors.Error, OSError) as error:
             self._done(token)
             future.set_exception(Unacknowledged(f"not sent: {error or type(error).__name__}"))
@@ -106,7 +125,11 @@ class Publisher:
         if not delivery.body:  # status 503: no responders, so nobody stored it
             future.set_exception(Unacknowledged("the server has no JetStream for this subject right now"))
             return
-        ack = _decode(delivery.body)
+        try:
+            ack = _decode(delivery.body)
+        except msgspec.MsgspecError as error:
+            future.set_exception(Unacknowledged(f"the acknowledgement cannot be read: {error}"))
+            return
         if ack.error is None:
             future.set_result(ack.seq)
         else:
@@ -114,13 +137,32 @@ class Publisher:
 
     def _done(self, token: str) -> None:
         self._waiting.pop(token, None)
-        if self._queue and len(self._waiting) < WINDOW:
+        if self._queue:
+            self._wake_next()
+
+    def _wake_next(self) -> None:
+        """Wake the first one who still waits for a place in the window."""
+        while self._queue and len(self._waiting) < WINDOW:
             turn = self._queue.popleft()
             if not turn.done():
                 turn.set_result(None)
+                return
+
+    def _denied(self, subject: str) -> None:
+        """The server does not permit this subject (given in lower case), and will not answer."""
+        for token, (future, _, waiting) in list(self._waiting.items()):
+            if waiting.lower() == subject:
+                self._done(token)
+                if not future.done():
+                    future.set_exception(
+                        StoreRefused(
+                            f"the server at {self._connection.url} does not permit writing to {waiting!r}; "
+                            "docs/jetstream.md lists what Coven needs"
+                        )
+                    )
 
     def _lost(self) -> None:
-        for token, (future, _) in list(self._waiting.items()):
+        for token, (future, _, _) in list(self._waiting.items()):
             self._done(token)
             if not future.done():
                 future.set_exception(Unacknowledged("the connection was lost before the acknowledgement came"))
@@ -128,7 +170,7 @@ class Publisher:
     def _sweep(self) -> None:
         self._sweeper = None
         now = self._loop.time()
-        for token, (future, deadline) in list(self._waiting.items()):
+        for token, (future, deadline, _) in list(self._waiting.items()):
             if deadline > now:
                 self._sweeper = self._loop.call_later(deadline - now, self._sweep)
                 return
@@ -140,6 +182,8 @@ class Publisher:
 def _error_of(error: _ApiError) -> JournalError:
     if error.err_code in _FENCE_CODES:
         return FenceRefused(error.description)
+    if error.err_code in _AGAIN_CODES:
+        return Unacknowledged(f"the server did not take it now: {error.description}")
     if error.err_code in _FULL_CODES or "maximum" in error.description or "insufficient" in error.description:
         return StoreFull(
             f"the store refuses to take more ({error.description}); what was acknowledged is safe: raise the limit "

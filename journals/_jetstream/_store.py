@@ -13,7 +13,7 @@ from journals._jetstream._publisher import Publisher
 from journals._jetstream._settings import journal_settings
 from journals._jetstream._shared import SharedTail
 from journals._jetstream._streams import open_stream
-from journals._journal import Clock, Journal
+from journals._journal import INLINE_LIMIT, Clock, Journal
 from journals._names import check_plain_name
 
 PATIENCE_S = 30.0
@@ -64,7 +64,8 @@ class JetStreamStore:
         stream = await open_stream(self.connection, settings, f"{self.coven}.{name}.")
         tails = self._tails.setdefault((name, stream.created), SharedTail(stream))
         log = JetStreamLog(name, stream, self._publisher, tails, self._blobs)
-        return Journal(log, registry, clock=self._clock)
+        inline_limit = min(INLINE_LIMIT, self.connection.client.max_payload // 2)
+        return Journal(log, registry, clock=self._clock, inline_limit=inline_limit)
 
     async def close(self) -> None:
         """Close the connection; whatever is unanswered ends as unacknowledged."""
