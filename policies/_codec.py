@@ -62,9 +62,9 @@ class Codec(Protocol):
         ...
 
     def encode_outcome(self, call: Call, steps: Sequence[Step]) -> Sequence[Writing]:
-        """The entries of an outcome, written all or none; `decode` finds the outcome in the first of them."""
+        """The entries of an outcome, written all or none; `decode` finds the outcome in one of them."""
         ...
 
-    def decode(self, record: Record[Entry]) -> Called | Returned | None:
-        """What the record says about a call; None when it says nothing."""
+    def decode(self, record: Record[Entry]) -> Sequence[Called | Returned]:
+        """What the record says about calls: mostly of one, of none, or of a call and the one that ends with it."""
         ...

@@ -59,16 +59,14 @@ class Recorder:
 
     def observe(self, record: Record[Entry]) -> None:
         """Take in a record. Of several outcomes of one call the first counts; an answer to no call is ignored."""
-        said = self._codec.decode(record)
-        if isinstance(said, Called):
+        for said in self._codec.decode(record):
             slot = self._slots.get(said.call_id)
-            if slot is None:
-                slot = self._slots[said.call_id] = Slot(said.action, record.time)
-                self._unclaimed[said.scope][said.call_id] = slot
-            slot.attempts = max(slot.attempts, said.attempt)
-        elif isinstance(said, Returned):
-            slot = self._slots.get(said.call_id)
-            if slot is not None and slot.outcome is None:
+            if isinstance(said, Called):
+                if slot is None:
+                    slot = self._slots[said.call_id] = Slot(said.action, record.time)
+                    self._unclaimed[said.scope][said.call_id] = slot
+                slot.attempts = max(slot.attempts, said.attempt)
+            elif slot is not None and slot.outcome is None:
                 slot.outcome = Outcome(_with_ids(said), round(record.time, 6))
                 slot.wake()
 

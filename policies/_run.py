@@ -77,6 +77,8 @@ class Run:
         steps = await policy.function(call.action, ScopeContext(self, call, slot.time))
         for left in self._recorder.unclaimed(call.id).values():
             raise NonDeterminismError(self._root.id, _name(left), f"ends {policy.name} without it")
+        if slot.outcome is not None:
+            return slot.outcome  # it was recorded together with that of its last call
         return await self._recorder.write_outcome(call, steps)
 
     async def _await_answer(self, call: Call, policy: PolicyInfo, slot: Slot) -> Outcome:

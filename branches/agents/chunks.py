@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Protocol
-
-import structlog
 
 from branches.agents.entries import AgentChunk, AgentPrompt, AgentStreamCompleted
 from journals import Journal, JournalError, Record, derive_id
 
-_log = structlog.get_logger("coven.agents")
+_log = logging.getLogger("coven.agents")
 
 
 class Stream(Protocol):
@@ -74,7 +73,7 @@ class ChunkWriter:
                 try:
                     await self._write(waiting)
                 except JournalError as error:
-                    _log.warning("chunk dropped", stream=waiting.id, error=str(error))
+                    _log.warning("a chunk of stream %s is dropped: %s", waiting.id, error)
 
     async def _write(self, waiting: _Waiting) -> None:
         text, waiting.text = "".join(waiting.text), []

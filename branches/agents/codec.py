@@ -14,6 +14,7 @@ from branches.agents.entries import (
     AgentToolCall,
     AgentToolFault,
     AgentToolResult,
+    LastTurn,
 )
 from branches.agents.internal import AgentUtterance, CrystalCalled, CrystalFailed
 from branches.agents.naming import CRYSTAL, LOOP, run_id, turn_id
@@ -69,7 +70,7 @@ class AgentsCodec:
         return Writing(entry, correlation_id=call.id)
 
     def encode_outcome(self, call: Call, steps: Sequence[Step]) -> Sequence[Writing]:
-        """`AgentResponse`, `AgentUtterance` with its `AgentThought`, `CrystalFailed`, or a fault of our own."""
+        """`AgentUtterance` with its `AgentThought`, `AgentResponse`, `CrystalFailed`, or a fault of our own."""
         (step,) = steps
         payload = step.payload
         if call.action.policy == LOOP:
@@ -92,6 +93,10 @@ class AgentsCodec:
             )
             return [Writing(failed)]
         said = msgspec.convert(payload, Said)
+        thoughts = [Writing(AgentThought(sender=self._sender, text=said.thinking))] if said.thinking else []
+        if call.action.payload["text_ends"] and not said.tool_calls:
+            last = LastTurn(turn=turn, usage=said.usage, duration_ms=said.duration_ms)
+            return [*thoughts, Writing(AgentResponse(sender=self._sender, text=said.content or "", last=last))]
         utterance = AgentUtterance(
             run=run,
             turn=turn,
@@ -100,30 +105,46 @@ class AgentsCodec:
             usage=said.usage,
             duration_ms=said.duration_ms,
         )
-        if not said.thinking:
-            return [Writing(utterance)]
-        return [Writing(utterance), Writing(AgentThought(sender=self._sender, text=said.thinking))]
+        return [Writing(utterance), *thoughts]
 
-    def decode(self, record: Record[Entry]) -> Called | Returned | None:
+    def decode(self, record: Record[Entry]) -> Sequence[Called | Returned]:
         """See `Codec.decode`."""
         entry = record.entry
         match entry:
             case CrystalCalled():
-                return Called(turn_id(entry.run, entry.turn), entry.run, entry.attempt, None)
+                return [Called(turn_id(entry.run, entry.turn), entry.run, entry.attempt, None)]
             case AgentUtterance():
-                return Returned(turn_id(entry.run, entry.turn), (_utterance(entry),))
+                return [Returned(turn_id(entry.run, entry.turn), (_utterance(entry),))]
             case CrystalFailed():
                 step = failure(entry.code, entry.error, entry.duration_ms)
-                return Returned(turn_id(entry.run, entry.turn), (step,))
+                return [Returned(turn_id(entry.run, entry.turn), (step,))]
             case AgentToolCall():
                 scope = run_id(record.causation_id or "")
-                return Called(entry.correlation_id, scope, 1, Action(entry.tool_name, entry.arguments))
+                return [Called(entry.correlation_id, scope, 1, Action(entry.tool_name, entry.arguments))]
             case AgentToolResult() | AgentToolFault():
-                return Returned(entry.correlation_id, (gate_outcome(entry),))
+                return [Returned(entry.correlation_id, (gate_outcome(entry),))]
             case AgentResponse():
-                return Returned(run_id(record.causation_id or ""), (ending(entry.text, entry.ending, entry.ward),))
+                run = run_id(record.causation_id or "")
+                end = Returned(run, (ending(entry.text, entry.ending, entry.ward),))
+                said = last_utterance(entry, run)
+                return [end] if said is None else [Returned(turn_id(run, said.turn), (_utterance(said),)), end]
             case _:
-                return None
+                return []
+
+
+def last_utterance(response: AgentResponse, run: str) -> AgentUtterance | None:
+    """The utterance of a response that is what the crystal said; None for one that the loop made."""
+    last = response.last
+    if last is None:
+        return None
+    return AgentUtterance(
+        run=run,
+        turn=last.turn,
+        content=response.text,
+        tool_calls=(),
+        usage=last.usage,
+        duration_ms=last.duration_ms,
+    )
 
 
 def ending(text: str, how: str, ward: str | None = None) -> Step:

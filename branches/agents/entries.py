@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from branches.agents.crystal import Usage
 from journals import Entry
 
 
@@ -21,16 +24,26 @@ class AgentThought(Entry, frozen=True, kw_only=True):
     text: str
 
 
+class LastTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """The turn that ended an episode by its text alone."""
+
+    turn: int
+    usage: Usage
+    duration_ms: float
+
+
 class AgentResponse(Entry, frozen=True, kw_only=True):
     """The end of an episode, as its asker sees it.
 
-    `ending` is `terminated`, `truncated`, `failed` or `cancelled`; `ward` is the ward that truncated it.
+    `ending` is `terminated`, `truncated`, `failed` or `cancelled`; `ward` is the ward that truncated it. Where the
+    text is what the crystal said in the last turn, `last` says the rest of that turn: nothing is recorded twice.
     """
 
     sender: str
     text: str
     ending: str = "terminated"
     ward: str | None = None
+    last: LastTurn | None = None
 
 
 class AgentChunk(Entry, frozen=True, kw_only=True):

@@ -96,7 +96,13 @@ class Episode:
         """One turn; gives how the episode ends, if it does here."""
         context, circle = self._context, self._cantrip.circle
         context.request()
-        payload = {"turn": turn, "context": context.digest, "messages": len(context.messages)}
+        text_ends = not self._cantrip.call.require_done_tool
+        payload = {
+            "turn": turn,
+            "context": context.digest,
+            "messages": len(context.messages),
+            "text_ends": text_ends,
+        }
         (step,) = await ctx.call(Action(CRYSTAL, payload), key=turn_key(turn))
         if step.is_error:
             return ending(f"I could not go on: {step.payload['message']}", "failed")
@@ -116,7 +122,7 @@ class Episode:
                 observation = intended.observation(outcome)
             self._errors += observation.is_error
             context.observe(observation)
-        if not said.tool_calls and not self._cantrip.call.require_done_tool:
+        if not said.tool_calls and text_ends:
             return ending(said.content or "", "terminated")
         return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from branches.agents.crystal import ToolCall, ToolChoice, Usage
 from branches.agents.gates import GateDefinition
 from branches.agents.wards import Wards
+from branches.settled import Mark
 from journals import Entry
 
 
@@ -61,7 +62,5 @@ class CrystalFailed(Entry, frozen=True, kw_only=True):
     duration_ms: float
 
 
-class AgentsSettled(Entry, frozen=True, kw_only=True):
+class AgentsSettled(Mark, frozen=True, kw_only=True):
     """Every prompt up to this position of the journal has its response, so that a start need not look there."""
-
-    position: int

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
-
-import structlog
 
 from branches.agents.cantrip import configure
 from branches.agents.chunks import ChunkWriter
 from branches.agents.crystal import Crystal
 from branches.agents.entries import AgentPrompt, AgentToolFault, AgentToolResult
 from branches.agents.gates import GateDefinition
+from branches.agents.internal import AgentsSettled
 from branches.agents.options import AgentsOptions
 from branches.agents.session import Session, SessionUnreadable, Workshop
-from branches.agents.unanswered import Unanswered
+from branches.agents.unanswered import SETTLED_SESSION, is_prompt, open_prompts
+from branches.claims import Claims
 from branches.service import first_error
+from branches.settled import SETTLED_EVERY, Settled
 from journals import ClaimLost, Entry, Journal, Record
 from policies import Clock, SystemClock
 
-_log = structlog.get_logger("coven.agents")
-SETTLED_EVERY = 500
+_log = logging.getLogger("coven.agents")
 _ARRIVING = (AgentPrompt.kind(), AgentToolResult.kind(), AgentToolFault.kind())
 _IDLE_SESSIONS = 500
 _LOADING_AT_ONCE = 50
@@ -55,15 +56,17 @@ class AgentsService:
     ) -> None:
         self._name, self._journal = name, journal
         self._chunks = None if chunk_journal is None else ChunkWriter(chunk_journal)
+        self._claims = Claims(journal, owner)
+        self._settled = Settled(journal, self._claims, AgentsSettled, SETTLED_SESSION, every=settled_every)
         self._shop = Workshop(
             name=name,
-            owner=owner,
             journal=journal,
+            claims=self._claims,
+            settled=self._settled,
             cantrip=configure(crystal, options, gates),
             clock=SystemClock() if clock is None else clock,
             tool_timeout_s=options.tool_timeout_s,
             chunks=self._chunks,
-            unanswered=Unanswered(journal, owner, settled_every),
         )
         self._idle_sessions = idle_sessions
         self._working: dict[str, Session] = {}
@@ -81,17 +84,17 @@ class AgentsService:
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until cancelled. Raises what the journal raises, and whatever breaks an invariant of ours."""
-        for state in (self._working, self._idle, self._lost):
+        for state in (self._claims, self._working, self._idle, self._lost):
             state.clear()
-        unanswered = self._shop.unanswered
         try:
             async with asyncio.TaskGroup() as tasks:
                 if self._chunks is not None:
                     tasks.create_task(self._chunks.run())
-                for session in await unanswered.fold():
+                waiting = await open_prompts(self._settled)
+                for session in dict.fromkeys(prompt.session for prompt in waiting):
                     self._start(Session(session, self._shop), tasks)
                 ready()
-                async with aclosing(self._journal.tail_groups(unanswered.seen, kinds=_ARRIVING)) as groups:
+                async with aclosing(self._journal.tail_groups(self._settled.seen, kinds=_ARRIVING)) as groups:
                     async for group in groups:
                         for record in group:
                             self._dispatch(record, tasks)
@@ -100,8 +103,8 @@ class AgentsService:
 
     def _dispatch(self, record: Record[Entry], tasks: asyncio.TaskGroup) -> None:
         """Hand a record to its session. An answer that no session waits for stays recorded, and that is all."""
-        asks = isinstance(record.entry, AgentPrompt) and not record.imported
-        self._shop.unanswered.see(record.position, prompt=asks)
+        asks = is_prompt(record)
+        self._settled.see(record.position, asks=asks)
         session = self._working.get(record.session)
         if session is not None:
             session.take(record)
@@ -121,9 +124,7 @@ class AgentsService:
         try:
             await session.work(self._loading)
         except (ClaimLost, SessionUnreadable) as reason:
-            _log.warning(
-                "session left alone until the restart", service=self._name, session=session.name, reason=str(reason)
-            )
+            _log.warning("%s leaves session %r alone until its restart: %s", self._name, session.name, reason)
             self._lost.add(session.name)
             del self._working[session.name]
         else:

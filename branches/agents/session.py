@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import cast as type_cast
 
 import msgspec
-import structlog
 
 from branches.agents.cantrip import Cantrip, cast_entry, recall
 from branches.agents.chunks import ChunkWriter, Stream
@@ -18,11 +18,13 @@ from branches.agents.entries import AgentPrompt, AgentResponse
 from branches.agents.episode import Episode
 from branches.agents.internal import CrystalCalled, EntityCast
 from branches.agents.naming import entity_id, run_id
-from branches.agents.unanswered import Unanswered
+from branches.agents.unanswered import is_prompt
+from branches.claims import Claims
+from branches.settled import Settled
 from journals import Claim, Entry, Journal, Lane, Record, Unreadable, derive_id
 from policies import Call, Clock, NonDeterminismError, Recorder, Run, fingerprint
 
-_log = structlog.get_logger("coven.agents")
+_log = logging.getLogger("coven.agents")
 
 
 class SessionUnreadable(Exception):
@@ -37,13 +39,13 @@ class Workshop(msgspec.Struct, frozen=True, kw_only=True):
     """What all sessions of one agents instance share."""
 
     name: str
-    owner: str
     journal: Journal
+    claims: Claims
+    settled: Settled
     cantrip: Cantrip
     clock: Clock
     tool_timeout_s: float
     chunks: ChunkWriter | None
-    unanswered: Unanswered
 
 
 class Session:
@@ -78,12 +80,12 @@ class Session:
         """
         if self._loaded_to is None:
             async with loading:
-                self._claim = await self._shop.journal.claim(self.name, self._shop.owner)
+                self._claim = await self._shop.claims.take(self.name)
                 await self._load()
         while self._prompts:
             prompt = self._prompts.popleft()
             await self._answer(prompt)
-            await self._shop.unanswered.close(prompt.position)
+            await self._shop.settled.close(prompt.position)
 
     @property
     def has_work(self) -> bool:
@@ -92,8 +94,8 @@ class Session:
 
     def _sort(self, record: Record[Entry]) -> None:
         if isinstance(record.entry, AgentPrompt):
-            if not record.imported:
-                self._prompts.append(type_cast("Record[AgentPrompt]", record))
+            if is_prompt(record):
+                self._prompts.append(record)
         elif self._recorder is not None:
             self._recorder.observe(record)
         else:
@@ -116,11 +118,11 @@ class Session:
             elif isinstance(entry, AgentResponse):
                 prompt = prompts.pop(record.causation_id or "", None)
                 if prompt is not None and self._cast is not None:
-                    fold_episode(self._context, self._cast, run_id(prompt.id), prompt.entry.text, since)
+                    fold_episode(self._context, self._cast, run_id(prompt.id), prompt.entry.text, [*since, record])
                 since = []
             else:
                 since.append(record)
-        self._prompts.extend(prompt for prompt in prompts.values() if not prompt.imported)
+        self._prompts.extend(prompt for prompt in prompts.values() if is_prompt(prompt))
         self._unfinished = since
         self._loaded_to = position
         arrived, self._arrived = self._arrived, []
@@ -150,7 +152,7 @@ class Session:
             await Run(root, episode.registry, recorder, shop.clock).execute()
         except NonDeterminismError as drift:
             # The job has failed, its ledger is safe, and the conversation goes on: this is the boundary for that.
-            _log.error("episode failed", session=self.name, prompt=prompt.id, error=str(drift))
+            _log.error("the episode of prompt %s in session %r failed: %s", prompt.id, self.name, drift)
             text = "I could not go on with this: my program has changed since I began. Please ask again."
             await recorder.write_outcome(root, [ending(text, "failed")])
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from branches.settled import Mark
 from journals import Entry
 
 
@@ -56,7 +57,5 @@ class ChatUndelivered(Entry, frozen=True, kw_only=True):
     error: str
 
 
-class ChatSettled(Entry, frozen=True, kw_only=True):
+class ChatSettled(Mark, frozen=True, kw_only=True):
     """Every draft up to this position of the journal is settled, so that a start need not look there again."""
-
-    position: int

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable
+from collections import deque
+from collections.abc import Callable
+from contextlib import aclosing
 from typing import cast
 
+from branches.chat.drafts import SETTLED_SESSION, efferent_id, is_draft, open_drafts
 from branches.chat.entries import (
     ChatAfferent,
     ChatChunk,
@@ -18,12 +20,10 @@ from branches.chat.entries import (
     ChatUndelivered,
 )
 from branches.chat.leaf import ChatLeaf, DeliveryFailed, StreamingLeaf
+from branches.claims import Claims
 from branches.service import Finished, first_error
-from journals import Claim, Entry, IdConflict, Journal, Lane, Record, Unreadable, derive_id, random_id
-
-SETTLED_SESSION = "chat.settled"
-SETTLED_EVERY = 500
-_CLAIMS = 10_000
+from branches.settled import SETTLED_EVERY, Settled
+from journals import Entry, IdConflict, Journal, Record, Unreadable, derive_id, random_id
 
 
 class ChatService:
@@ -44,19 +44,15 @@ class ChatService:
         chunk_journal: Journal | None = None,
         settled_every: int = SETTLED_EVERY,
     ) -> None:
-        self._name, self._journal, self._leaf, self._owner = name, journal, leaf, owner
+        self._name, self._journal, self._leaf = name, journal, leaf
         self._chunks = chunk_journal
-        self._settled_every = settled_every
-        self._claims: OrderedDict[str, Claim] = OrderedDict()
-        self._claiming = asyncio.Lock()
-        self._waiting: dict[str, deque[Record[ChatEfferentDraft]]] = {}
-        self._open: dict[int, None] = {}
-        self._seen = 0
-        self._settled = 0
+        self._claims = Claims(journal, owner)
+        self._settled = Settled(journal, self._claims, ChatSettled, SETTLED_SESSION, every=settled_every)
+        self._waiting: dict[str, deque[Record[Entry]]] = {}
         self._idle = asyncio.Event()
 
     def __repr__(self) -> str:
-        return f"<ChatService {self._name} {len(self._open)} drafts in {len(self._waiting)} conversations>"
+        return f"<ChatService {self._name} {self._settled.waiting} drafts in {len(self._waiting)} conversations>"
 
     @property
     def name(self) -> str:
@@ -67,7 +63,7 @@ class ChatService:
         self, conversation: str, sender: str, text: str, message_id: str | None = None
     ) -> Record[ChatAfferent]:
         """See `ChatPort.receive`."""
-        await self._claim(conversation)
+        await self._claims.take(conversation)
         id = random_id() if message_id is None else derive_id("afferent", self._name, message_id)
         entry = ChatAfferent(sender=sender, text=text, message_id=message_id)
         try:
@@ -80,58 +76,48 @@ class ChatService:
         return cast("Record[ChatAfferent]", appended.record)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Serve until cancelled. Raises `Finished` when the outside ends, `ClaimLost` when another one took over."""
+        """Serve until cancelled. Raises `ClaimLost` when another service took a conversation over.
+
+        Raises `Finished` when the outside has ended and what was taken until then is delivered; a draft that comes
+        later is for the next start.
+        """
         self._claims.clear()
         self._waiting.clear()
-        self._open.clear()
         connected = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as tasks:
-                unsettled = await self._unsettled()
-                tasks.create_task(self._listen(connected.set))
+                drafts = await open_drafts(self._settled)
+                outside = tasks.create_task(self._listen(connected))
                 await connected.wait()
-                for draft in unsettled:
+                for draft in drafts:
                     self._take(draft, tasks)
                 if self._chunks is not None and isinstance(self._leaf, StreamingLeaf):
                     tasks.create_task(self._show(self._chunks, self._leaf, await self._chunks.end()))
+                following = tasks.create_task(self._follow(tasks))
                 ready()
-                async for draft in self._drafts(self._journal.tail(self._seen, kinds=[ChatEfferentDraft.kind()])):
-                    self._take(draft, tasks)
+                await asyncio.wait([outside])
+                following.cancel()
+                await asyncio.wait([following])  # from here on nothing is taken: a group that ends takes no tasks
+                await self._delivered()
+                raise Finished(self._name)
         except BaseExceptionGroup as group:
             raise first_error(group) from None
 
-    async def _listen(self, connected: Callable[[], None]) -> None:
-        await self._leaf.run(self, connected)
-        while self._open:
-            self._idle.clear()
-            await self._idle.wait()
-        raise Finished(self._name)
+    async def _listen(self, connected: asyncio.Event) -> None:
+        await self._leaf.run(self, connected.set)
+        connected.set()  # also if the outside ended before the leaf could say so
 
-    async def _unsettled(self) -> list[Record[ChatEfferentDraft]]:
-        """The drafts that were never delivered, found by reading what follows the last `ChatSettled`."""
-        settled = await self._journal.last(session=SETTLED_SESSION, kinds=[ChatSettled.kind()])
-        self._settled = self._seen = 0 if settled is None else cast("ChatSettled", settled.entry).position
-        drafts: list[Record[ChatEfferentDraft]] = []
-        done: set[tuple[str, str]] = set()
-        outcomes = [ChatDelivered.kind(), ChatUndelivered.kind()]
-        records = self._journal.read(after=self._seen, kinds=[ChatEfferentDraft.kind(), *outcomes])
-        async for record in records:
-            if isinstance(record.entry, ChatDelivered | ChatUndelivered):
-                done.add((record.session, record.entry.efferent))
-            elif _is_ours(record):
-                drafts.append(cast("Record[ChatEfferentDraft]", record))
-            self._seen = record.position
-        return [draft for draft in drafts if (draft.session, _efferent_id(draft)) not in done]
+    async def _follow(self, tasks: asyncio.TaskGroup) -> None:
+        """Take every draft that comes."""
+        async with aclosing(self._journal.tail(self._settled.seen, kinds=[ChatEfferentDraft.kind()])) as records:
+            async for record in records:
+                asks = is_draft(record)
+                self._settled.see(record.position, asks=asks)
+                if asks:
+                    self._take(record, tasks)
 
-    async def _drafts(self, records: AsyncIterator[Record[Entry]]) -> AsyncIterator[Record[ChatEfferentDraft]]:
-        async for record in records:
-            self._seen = record.position
-            if _is_ours(record):
-                yield cast("Record[ChatEfferentDraft]", record)
-
-    def _take(self, draft: Record[ChatEfferentDraft], tasks: asyncio.TaskGroup) -> None:
+    def _take(self, draft: Record[Entry], tasks: asyncio.TaskGroup) -> None:
         """Queue the draft behind the others of its conversation."""
-        self._open[draft.position] = None
         queue = self._waiting.get(draft.session)
         if queue is not None:
             queue.append(draft)
@@ -139,74 +125,46 @@ class ChatService:
         queue = self._waiting[draft.session] = deque([draft])
         tasks.create_task(self._work(draft.session, queue))
 
-    async def _work(self, session: str, queue: deque[Record[ChatEfferentDraft]]) -> None:
+    async def _work(self, session: str, queue: deque[Record[Entry]]) -> None:
         while queue:
             draft = queue.popleft()
             await self._deliver(draft)
-            del self._open[draft.position]
-            await self._note_settled()
+            await self._settled.close(draft.position)
         del self._waiting[session]
-        if not self._open:
+        if not self._waiting:
             self._idle.set()
 
-    async def _deliver(self, draft: Record[ChatEfferentDraft]) -> None:
-        claim = await self._claim(draft.session)
-        if isinstance(draft.entry, Unreadable):
-            unreadable = ChatUndelivered(efferent=_efferent_id(draft), error=draft.entry.reason)
-            await self._append_outcome(unreadable, draft, claim)
+    async def _delivered(self) -> None:
+        while self._waiting:
+            self._idle.clear()
+            await self._idle.wait()
+
+    async def _deliver(self, draft: Record[Entry]) -> None:
+        entry, id = draft.entry, efferent_id(draft.id)
+        if not isinstance(entry, ChatEfferentDraft):
+            reason = entry.reason if isinstance(entry, Unreadable) else f"it is a {draft.kind}"
+            await self._note(ChatUndelivered(efferent=id, error=reason), draft)
             return
-        entry = ChatEfferent(text=draft.entry.text, sender=draft.entry.sender)
+        claim = await self._claims.take(draft.session)
         committed = await self._journal.append(
-            entry, session=draft.session, id=_efferent_id(draft), cause=draft, expect=claim
+            ChatEfferent(text=entry.text, sender=entry.sender), session=draft.session, id=id, cause=draft, expect=claim
         )
         message = cast("Record[ChatEfferent]", committed.record)
         try:
             receipt = await self._leaf.deliver(message)
         except DeliveryFailed as failure:
-            await self._append_outcome(ChatUndelivered(efferent=message.id, error=str(failure)), message, claim)
+            await self._note(ChatUndelivered(efferent=id, error=str(failure)), message)
         else:
-            await self._append_outcome(ChatDelivered(efferent=message.id, receipt=receipt), message, claim)
+            await self._note(ChatDelivered(efferent=id, receipt=receipt), message)
 
-    async def _append_outcome(
-        self, outcome: ChatDelivered | ChatUndelivered, cause: Record[Entry], claim: Claim
-    ) -> None:
+    async def _note(self, outcome: ChatDelivered | ChatUndelivered, cause: Record[Entry]) -> None:
         id = derive_id("delivery", outcome.efferent)
+        claim = await self._claims.take(cause.session)
         await self._journal.append(outcome, session=cause.session, id=id, cause=cause, expect=claim)
 
-    async def _claim(self, session: str) -> Claim:
-        """Our claim on a conversation, taken at its first touch; those touched last are remembered."""
-        claim = self._claims.get(session)
-        if claim is not None:
-            self._claims.move_to_end(session)
-            return claim
-        async with self._claiming:
-            if session not in self._claims:
-                self._claims[session] = await self._journal.claim(session, self._owner)
-                if len(self._claims) > _CLAIMS:
-                    self._claims.popitem(last=False)
-            return self._claims[session]
-
-    async def _note_settled(self) -> None:
-        """Every so often, write down how far everything is settled."""
-        settled = next(iter(self._open), self._seen + 1) - 1
-        if settled - self._settled < self._settled_every:
-            return
-        self._settled = settled
-        claim = await self._claim(SETTLED_SESSION)
-        await self._journal.append(
-            ChatSettled(position=settled), session=SETTLED_SESSION, id=derive_id("settled", settled), expect=claim
-        )
-
     async def _show(self, journal: Journal, leaf: StreamingLeaf, after: int) -> None:
-        async for chunk in journal.tail(after, kinds=[ChatChunk.kind(), ChatStreamCompleted.kind()]):
-            if isinstance(chunk.entry, ChatChunk | ChatStreamCompleted):
-                await leaf.show(cast("Record[ChatChunk | ChatStreamCompleted]", chunk))
-
-
-def _is_ours(record: Record[Entry]) -> bool:
-    """Whether a draft is ours to deliver; one that was imported from elsewhere is not."""
-    return record.lane is Lane.IN and not record.imported
-
-
-def _efferent_id(draft: Record[ChatEfferentDraft]) -> str:
-    return derive_id("efferent", draft.id)
+        kinds = [ChatChunk.kind(), ChatStreamCompleted.kind()]
+        async with aclosing(journal.tail(after, kinds=kinds)) as chunks:
+            async for chunk in chunks:
+                if isinstance(chunk.entry, ChatChunk | ChatStreamCompleted):
+                    await leaf.show(cast("Record[ChatChunk | ChatStreamCompleted]", chunk))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from branches.settled import Mark
 from journals import Entry
 
 
@@ -41,7 +42,5 @@ class SpellFault(Entry, frozen=True, kw_only=True):
     code: str = "failed"
 
 
-class SpellsSettled(Entry, frozen=True, kw_only=True):
+class SpellsSettled(Mark, frozen=True, kw_only=True):
     """Every invocation up to this position of the journal has its outcome, so that a start need not look there."""
-
-    position: int

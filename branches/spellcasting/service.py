@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from typing import Any
 
-import structlog
-
+from branches.claims import Claims
 from branches.service import first_error
+from branches.settled import SETTLED_EVERY, Settled
 from branches.spellcasting.calls import SETTLED_SESSION, Call, is_call, open_calls
 from branches.spellcasting.entries import SpellFault, SpellInvocation, SpellResult, SpellsSettled, SpellStarted
 from branches.spellcasting.registry import SpellRegistry
 from branches.spellcasting.spell import Casting, Spell, SpellFailed, Substrate
 from journals import Claim, ClaimLost, Entry, IdConflict, InvalidEntry, Journal, Record, Unreadable, derive_id
 
-SETTLED_EVERY = 500
-_CLAIMS = 10_000
-_log: Any = structlog.get_logger("coven.spellcasting")
+_log = logging.getLogger("coven.spellcasting")
 
 
 class SpellcastingService:
@@ -45,19 +43,16 @@ class SpellcastingService:
         owner: str,
         settled_every: int = SETTLED_EVERY,
     ) -> None:
-        self._name, self._journal, self._owner = name, journal, owner
+        self._name, self._journal = name, journal
         self._substrates = dict(substrates)
         self._registry = SpellRegistry(spells, self._substrates)
-        self._settled_every = settled_every
-        self._claims: OrderedDict[str, Claim] = OrderedDict()
+        self._claims = Claims(journal, owner)
+        self._settled = Settled(journal, self._claims, SpellsSettled, SETTLED_SESSION, every=settled_every)
         self._waiting: dict[str, deque[Call]] = {}
-        self._open: dict[int, None] = {}
         self._lost: set[str] = set()
-        self._settling = asyncio.Lock()
-        self._seen = self._settled = 0
 
     def __repr__(self) -> str:
-        return f"<SpellcastingService {self._name} {len(self._open)} calls in {len(self._waiting)} sessions>"
+        return f"<SpellcastingService {self._name} {self._settled.waiting} calls in {len(self._waiting)} sessions>"
 
     @property
     def name(self) -> str:
@@ -66,19 +61,19 @@ class SpellcastingService:
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until cancelled; casts that are under way are then cancelled too. Raises what the journal raises."""
-        for state in (self._claims, self._waiting, self._open, self._lost):
+        for state in (self._claims, self._waiting, self._lost):
             state.clear()
         try:
             async with asyncio.TaskGroup() as tasks:
-                found = await open_calls(self._journal)
-                self._settled, self._seen = found.settled, found.upto
-                for call in found.calls:
+                for call in await open_calls(self._settled):
                     self._take(call, tasks)
                 ready()
-                async with aclosing(self._journal.tail(found.upto, kinds=[SpellInvocation.kind()])) as records:
+                seen, kinds = self._settled.seen, [SpellInvocation.kind()]
+                async with aclosing(self._journal.tail(seen, kinds=kinds)) as records:
                     async for record in records:
-                        self._seen = record.position
-                        if is_call(record):
+                        asks = is_call(record)
+                        self._settled.see(record.position, asks=asks)
+                        if asks:
                             self._take(Call(record), tasks)
         except BaseExceptionGroup as group:
             raise first_error(group) from None
@@ -88,7 +83,6 @@ class SpellcastingService:
         session = call.record.session
         if session in self._lost:
             return
-        self._open[call.record.position] = None
         waiting = self._waiting.get(session)
         if waiting is not None:
             waiting.append(call)
@@ -102,16 +96,10 @@ class SpellcastingService:
             try:
                 await self._answer(call)
             except ClaimLost as lost:
-                _log.warning(
-                    "another spellcasting service took this session over; this one leaves it alone until its restart",
-                    service=self._name,
-                    session=session,
-                    position=lost.newer,
-                )
+                _log.warning("%s leaves session %r alone until its restart: %s", self._name, session, lost)
                 self._lost.add(session)
                 break
-            del self._open[call.record.position]
-            await self._note_settled()
+            await self._settled.close(call.record.position)
         del self._waiting[session]
 
     async def _answer(self, call: Call) -> None:
@@ -120,7 +108,7 @@ class SpellcastingService:
         if not isinstance(invocation, SpellInvocation):
             await self._refuse_unreadable(record)
             return
-        claim = await self._claim(record.session)
+        claim = await self._claims.take(record.session)
         try:
             spell = self._registry.resolve(invocation.spell, invocation.arguments)
         except SpellFailed as failure:
@@ -160,48 +148,29 @@ class SpellcastingService:
         except IdConflict as conflict:
             self._note_reuse(cause, "an outcome is already recorded; this one is dropped", conflict)
 
-    def _note_reuse(self, call: Record[Entry], event: str, conflict: IdConflict) -> None:
+    def _note_reuse(self, call: Record[Entry], what: str, conflict: IdConflict) -> None:
         _log.warning(
-            event, service=self._name, session=call.session, invocation=call.position, recorded=conflict.position
+            "%s, session %r: %s (the invocation stands at position %d, what was recorded first at %d)",
+            self._name,
+            call.session,
+            what,
+            call.position,
+            conflict.position,
         )
 
     async def _refuse_unreadable(self, record: Record[Entry]) -> None:
         """An invocation that cannot be decoded still gets its fault, if its envelope says whose call it is."""
         reason = record.entry.reason if isinstance(record.entry, Unreadable) else f"it is a {record.kind}"
         _log.warning(
-            "invocation cannot be read",
-            service=self._name,
-            session=record.session,
-            position=record.position,
-            reason=reason,
+            "%s, session %r: the invocation at position %d cannot be read: %s",
+            self._name,
+            record.session,
+            record.position,
+            reason,
         )
         if record.correlation_id is not None:
             fault = SpellFault(correlation_id=record.correlation_id, error=f"the invocation cannot be read: {reason}")
-            await self._record(fault, record, await self._claim(record.session))
-
-    async def _claim(self, session: str) -> Claim:
-        """Our claim on a session, taken at its first touch and kept; those touched last are remembered."""
-        claim = self._claims.get(session)
-        if claim is None:
-            claim = self._claims[session] = await self._journal.claim(session, self._owner)
-            if len(self._claims) > _CLAIMS:
-                self._claims.popitem(last=False)
-        self._claims.move_to_end(session)
-        return claim
-
-    async def _note_settled(self) -> None:
-        """Every so often, write down how far everything has its outcome, so that a start need not read it again."""
-        settled = next(iter(self._open), self._seen + 1) - 1
-        if settled - self._settled < self._settled_every or self._lost or self._settling.locked():
-            return
-        async with self._settling:
-            self._settled = settled
-            entry, id = SpellsSettled(position=settled), derive_id("settled", settled)
-            try:
-                claim = await self._claim(SETTLED_SESSION)
-                await self._journal.append(entry, session=SETTLED_SESSION, id=id, expect=claim)
-            except ClaimLost:
-                self._lost.add(SETTLED_SESSION)
+            await self._record(fault, record, await self._claims.take(record.session))
 
 
 def _fault(invocation: SpellInvocation, failure: SpellFailed) -> SpellFault:

@@ -67,8 +67,10 @@ def story(records: Iterable[Record[Entry]], *, without: Collection[str] = ()) ->
             if turn in asked:
                 continue  # another attempt of the same turn
             asked.add(turn)
+        last: dict[str, Any] = fields.get("last") or {}
         for measured in _MEASURED:
             fields.pop(measured, None)
+            last.pop(measured, None)
         line = msgspec.json.encode(
             [
                 record.journal,

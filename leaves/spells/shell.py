@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import sys
@@ -27,6 +28,7 @@ _PACKAGES = str(Path(__file__).resolve().parents[2])
 _RUNNER = f"import sys; sys.path.append({_PACKAGES!r}); from leaves.spells.sandbox.runner import main; main()"
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/localtime", "/dev/random", "/dev/urandom", "/dev/zero")
+_log = logging.getLogger("coven.shell")
 
 
 class ShellOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -156,12 +158,10 @@ class Shell:
         if self._warned:
             return
         self._warned = True
-        import structlog  # takes long, and reading the catalogue imports this file
-
-        structlog.get_logger("coven.shell").warning(
+        _log.warning(
             "this system has no Landlock: programs are held in the workspace by their arguments alone; "
-            "allow none that runs code of its own (interpreters, make, find)",
-            allow=self._options.allow,
+            "allow none that runs code of its own (interpreters, make, find); allowed are: %s",
+            ", ".join(self._options.allow),
         )
 
 

@@ -15,6 +15,7 @@ from branches.agents.entries import (
     AgentToolCall,
     AgentToolFault,
     AgentToolResult,
+    LastTurn,
 )
 from branches.agents.gates import GateDefinition
 from branches.agents.internal import AgentsSettled, AgentUtterance, CrystalCalled, CrystalFailed, EntityCast
@@ -33,7 +34,7 @@ from branches.chat.entries import (
 from branches.spellcasting import SPELLCASTING
 from branches.spellcasting.entries import SpellFault, SpellInvocation, SpellResult, SpellsSettled, SpellStarted
 from coven.lifecycle import ServiceChanged, State, system_registry
-from covenants.applied import CovenantApplied
+from covenants.applied import Beginning, CovenantApplied
 from covenants.dead_letters import DeadLetter, DeadLetterRedriven, dead_letter_registry
 from journals import Entry, EntryRegistry
 
@@ -53,7 +54,13 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
     "agents": (
         AgentPrompt(sender="ada", text="what files are here?"),
         AgentThought(sender="agents", text="I should look"),
-        AgentResponse(sender="agents", text="two files", ending="truncated", ward="max_turns"),
+        AgentResponse(
+            sender="agents",
+            text="two files",
+            ending="truncated",
+            ward="max_turns",
+            last=LastTurn(turn=2, usage=Usage(prompt=10, completion=5), duration_ms=12.5),
+        ),
         AgentChunk(stream="u-1", index=0, text="two "),
         AgentStreamCompleted(stream="u-1"),
         AgentToolCall(correlation_id="c-1", tool_name="fs.list_dir", arguments={"path": "."}),
@@ -90,7 +97,14 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
     ),
     "coven": (
         ServiceChanged(service="agents", state=State.FAILED, host="h-1", reason="a bug", failures=2),
-        CovenantApplied(starts={"chat.ChatAfferent -> agents.AgentPrompt": 0}, incarnations={"chat": "20261121"}),
+        CovenantApplied(
+            routes={
+                "chat.ChatAfferent -> agents.AgentPrompt": Beginning(
+                    source="chat", target="agents", fault=None, start=0
+                )
+            },
+            incarnations={"chat": "20261121"},
+        ),
     ),
     "dead-letters": (
         DeadLetter(route="r", journal="chat", position=7, source_kind="ChatAfferent", code="via", reason="raised"),

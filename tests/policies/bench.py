@@ -55,15 +55,15 @@ class TestCodec:
     def encode_outcome(self, call: Call, steps: Sequence[Step]) -> Sequence[Writing]:
         return [Writing(HasReturned(call=call.id, steps=tuple(msgspec.to_builtins(step) for step in steps)))]
 
-    def decode(self, record: Record[Entry]) -> Called | Returned | None:
+    def decode(self, record: Record[Entry]) -> Sequence[Called | Returned]:
         match record.entry:
             case WasCalled() as entry:
                 action = Action(entry.policy, entry.payload)
-                return Called(entry.call, entry.scope, entry.attempt, action)
+                return [Called(entry.call, entry.scope, entry.attempt, action)]
             case HasReturned() as entry:
-                return Returned(entry.call, tuple(msgspec.convert(step, Step) for step in entry.steps))
+                return [Returned(entry.call, tuple(msgspec.convert(step, Step) for step in entry.steps))]
             case _:
-                return None
+                return []
 
 
 REGISTRY = EntryRegistry([Began, WasCalled, HasReturned])

@@ -30,7 +30,7 @@ async def test_text_ends_an_episode_where_done_is_not_required() -> None:
         "agents",
     )
     assert shown(crystal) == [("user", "what is the answer?")]
-    assert await bench.kinds() == ["AgentPrompt", "EntityCast", "CrystalCalled", "AgentUtterance", "AgentResponse"]
+    assert await bench.kinds() == ["AgentPrompt", "EntityCast", "CrystalCalled", "AgentResponse"]
 
 
 async def test_a_response_goes_home_with_the_correlation_and_origin_of_its_prompt() -> None:
@@ -204,9 +204,18 @@ async def test_thinking_is_told_and_recorded_with_its_utterance() -> None:
         await bench.talk("go")
     (thought,) = await bench.records("AgentThought")
     assert thought.entry == AgentThought(sender="agents", text="Let me see.")
-    (utterance,) = await bench.records("AgentUtterance")
-    assert thought.position == utterance.position + 1
-    assert thought.causation_id == utterance.causation_id
+    (response,) = await bench.records("AgentResponse")
+    assert thought.position == response.position - 1
+    assert thought.causation_id == response.causation_id
+
+
+async def test_text_that_ends_an_episode_is_recorded_once_with_its_usage() -> None:
+    bench = Bench()
+    async with bench.serve(ScriptedCrystal([says("Yes.", usage=Usage(10, 2, 1))])):
+        response = await bench.talk("go")
+    assert response.last is not None
+    assert (response.last.turn, response.last.usage) == (1, Usage(10, 2, 1))
+    assert "AgentUtterance" not in await bench.kinds()
 
 
 async def test_a_turn_records_usage_duration_and_a_digest_instead_of_the_messages() -> None:

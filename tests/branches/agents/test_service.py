@@ -100,7 +100,6 @@ async def test_it_is_the_same_on_both_stores(store: Store) -> None:
         "AgentToolFault",
         "AgentUtterance",
         *calling,
-        "AgentUtterance",
         "AgentResponse",
     ]
 
@@ -134,8 +133,8 @@ async def test_a_service_claims_a_session_once_and_keeps_it() -> None:
     async with bench.serve(Parrot(), journal=journal):
         for n in range(3):
             await bench.talk(str(n))
-    # The claim and the cast once; the crystal's call, its utterance and the response three times.
-    assert log.writes == 2 + 3 * 3
+    # The claim and the cast once; the crystal's call and the response, which is its answer, three times.
+    assert log.writes == 2 + 3 * 2
 
 
 async def test_idle_sessions_beyond_the_limit_are_forgotten_and_read_again() -> None:
@@ -269,6 +268,39 @@ async def test_a_prompt_that_waits_is_never_counted_as_settled() -> None:
     assert all(mark < waiting.position for mark in marks)
     async with bench.serve(Parrot()):
         assert (await bench.response(waiting)).text == "wait!"
+
+
+async def test_another_service_that_keeps_marks_stops_neither_this_one_nor_its_marks() -> None:
+    bench = Bench()
+    async with bench.serve(Parrot(), settled_every=10):
+        for n in range(20):
+            if n == 10:
+                await (await bench.open()).claim(SETTLED_SESSION, "another service")
+            await bench.talk(str(n))
+        await bench.wait("AgentsSettled", count=3)
+
+
+async def test_prompts_of_a_session_that_was_taken_over_are_never_counted_as_settled() -> None:
+    bench, crystal = Bench(), Parrot("mine")
+    async with bench.serve(crystal, settled_every=1):
+        mine = await bench.ask("mine", session="a")
+        await crystal.spoken_to.wait()
+        await (await bench.open()).claim("a", "another service")
+        crystal.holding["mine"].set()
+        for n in range(5):
+            await bench.talk(str(n), session="b")
+    marks = [r.entry.position for r in await bench.records() if isinstance(r.entry, AgentsSettled)]
+    assert all(mark < mine.position for mark in marks)
+
+
+async def test_a_session_that_is_read_again_is_not_claimed_again() -> None:
+    bench = Bench()
+    async with bench.serve(Parrot(), idle_sessions=1):
+        for n in range(3):
+            for session in ("a", "b", "c"):
+                await bench.talk(str(n), session=session)
+    # Of a journal's positions only claims are no records.
+    assert await (await bench.open()).end() == len(await bench.records()) + 3
 
 
 async def test_text_is_streamed_to_the_chunk_journal_while_it_comes() -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
 from branches.chat import CHAT, ChatDelivered, ChatEfferent, ChatEfferentDraft, ChatSettled, ChatUndelivered
+from branches.chat.drafts import SETTLED_SESSION
 from branches.chat.entries import ChatChunk
 from branches.chat.leaf import ChatPort, DeliveryFailed
 from branches.chat.service import ChatService
 from branches.service import Finished
-from journals import ClaimLost, Entry, EntryRegistry, InvalidName, Journal, MemoryStore, Record, derive_id
+from journals import ClaimLost, Entry, EntryRegistry, InvalidName, Journal, MemoryStore, Record, Store, derive_id
 
 
 class Platform:
@@ -26,12 +27,16 @@ class Platform:
         self.held: dict[str, asyncio.Event] = {}
         self.gone: set[str] = set()
         self.ended = asyncio.Event()
+        self.ends_after: int | None = None
         self.port: ChatPort | None = None
 
     async def run(self, port: ChatPort, ready: Callable[[], None]) -> None:
         self.port = port
         ready()
-        await self.ended.wait()
+        if self.ends_after is None:
+            await self.ended.wait()
+        for _ in range(self.ends_after or 0):
+            await asyncio.sleep(0)
 
     async def deliver(self, message: Record[ChatEfferent]) -> str | None:
         if message.session in self.gone:
@@ -58,8 +63,8 @@ async def journal(memory: MemoryStore) -> Journal:
 
 
 @asynccontextmanager
-async def serving(memory: MemoryStore, platform: Platform, **options):
-    service = ChatService("chat", await memory.open("chat", CHAT.registry()), platform, owner="test", **options)
+async def serving(store: Store, platform: Platform, **options):
+    service = ChatService("chat", await store.open("chat", CHAT.registry()), platform, owner="test", **options)
     ready = asyncio.Event()
     task = asyncio.create_task(service.run(ready.set))
     try:
@@ -71,6 +76,14 @@ async def serving(memory: MemoryStore, platform: Platform, **options):
     finally:
         task.cancel()
         await asyncio.wait([task])
+
+
+async def finish(store: Store, platform: Platform, **options) -> None:
+    """Serve until the outside has ended."""
+    service = ChatService("chat", await store.open("chat", CHAT.registry()), platform, owner="test", **options)
+    async with asyncio.timeout(10):
+        with pytest.raises(Finished):
+            await service.run(lambda: None)
 
 
 async def draft(journal: Journal, session: str, text: str, **envelope) -> Record[Entry]:
@@ -252,6 +265,100 @@ async def test_the_end_of_the_outside_waits_for_deliveries_under_way_and_then_fi
     assert (await kinds(journal))[-1] == "ChatDelivered"
 
 
+async def test_what_was_left_undelivered_is_delivered_even_if_the_outside_ends_at_once(memory, journal):
+    await draft(journal, "room", "left over")
+    platform = Platform()
+    platform.ended.set()
+    await finish(memory, platform)
+    assert platform.sent == [("room", "left over")]
+
+
+async def test_drafts_that_never_cease_do_not_keep_it_from_finishing(memory, journal):
+    class Echo(Platform):
+        async def deliver(self, message):
+            await draft(journal, message.session, f"{message.entry.text}!")
+            return await super().deliver(message)
+
+    platform = Echo()
+    async with serving(memory, platform) as service:
+        await draft(journal, "room", "hi")
+        await delivered(journal, 3)
+        platform.ended.set()
+        with pytest.raises(Finished):
+            await service
+    after = Platform()
+    async with serving(memory, after):
+        await delivered(journal, len(platform.sent) + 1)
+    assert after.sent == [("room", "hi" + "!" * len(platform.sent))]
+
+
+async def test_whenever_the_outside_ends_and_drafts_come_it_finishes_and_each_is_delivered_once(store: Store):
+    """The leaf ends so many turns of the loop after it is ready, while drafts arrive."""
+    journal = await store.open("chat", CHAT.registry())
+    chunks = await store.open("chat-chunks", CHAT.registry(short_lived=True), short_lived=True)
+    sent: list[tuple[str, str]] = []
+    moments = 40
+
+    async def ask(moment: int) -> None:
+        for number in range(3):
+            await draft(journal, f"room {number}", f"{moment}.{number}")
+
+    for moment in range(moments):
+        platform = Platform()
+        platform.ends_after = moment
+        asking = asyncio.create_task(ask(moment))
+        await finish(store, platform, chunk_journal=chunks)
+        await asking
+        sent += platform.sent
+    last = Platform()
+    async with serving(store, last):
+        await delivered(journal, moments * 3)
+    sent += last.sent
+    assert sorted(sent) == sorted((f"room {n}", f"{moment}.{n}") for moment in range(moments) for n in range(3))
+
+
+class Deaf:
+    """A log that answers late where it ends, and loses a cancellation meanwhile, as `wait_for` could before 3.12."""
+
+    def __init__(self, log) -> None:
+        self._log = log
+        self.asked, self.answers = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str):
+        return getattr(self._log, name)
+
+    async def end(self) -> int:
+        self.asked.set()
+        with suppress(asyncio.CancelledError):
+            await self.answers.wait()
+        return await self._log.end()
+
+
+async def test_a_draft_that_comes_when_the_outside_has_ended_while_the_service_starts_is_delivered_once(
+    memory, journal
+):
+    log = Deaf((await memory.open("chat-chunks", CHAT.registry(short_lived=True), short_lived=True)).log)
+    chunks = Journal(log, CHAT.registry(short_lived=True))
+    platform, after = Platform(), Platform()
+    platform.ended.set()
+    finishing = asyncio.create_task(finish(memory, platform, chunk_journal=chunks))
+    await log.asked.wait()
+    await draft(journal, "room", "hi")
+    log.answers.set()
+    await finishing
+    async with serving(memory, after):
+        await delivered(journal, 1)
+    assert platform.sent + after.sent == [("room", "hi")]
+
+
+async def test_an_outside_that_ends_before_it_was_ready_is_finished(memory, journal):
+    class Gone(Platform):
+        async def run(self, port, ready):
+            return
+
+    await finish(memory, Gone())
+
+
 async def test_a_leaf_that_breaks_fails_the_service_with_its_own_error(memory, journal):
     class Broken(Platform):
         async def deliver(self, message):
@@ -274,6 +381,60 @@ async def test_a_newer_service_takes_a_conversation_over_and_the_older_one_stops
             await service
     assert older.sent == []
     assert newer.sent == [("room", "answer")]
+
+
+async def test_a_conversation_is_claimed_once_for_all_that_happens_in_it(memory, journal):
+    platform = Platform()
+    async with serving(memory, platform):
+        for number in range(3):
+            await draft(journal, "room", str(number))
+            await platform.port.receive("room", "ada", str(number))
+        await delivered(journal, 3)
+    # Of a journal's positions only claims are no records.
+    assert await journal.end() == len(await kinds(journal)) + 1
+
+
+async def test_another_service_that_keeps_marks_does_not_stop_this_one(memory, journal):
+    platform = Platform()
+    async with serving(memory, platform, settled_every=3):
+        for number in range(12):
+            if number == 6:
+                await (await memory.open("chat", CHAT.registry())).claim(SETTLED_SESSION, "another service")
+            await draft(journal, "room", str(number))
+            await delivered(journal, number + 1)
+    assert len(platform.sent) == 12
+    marks = [record async for record in journal.read(kinds=["ChatSettled"])]
+    assert marks[-1].position > 3 * 6 + len(marks)
+
+
+async def test_an_outcome_that_a_newer_program_wrote_is_an_outcome(memory, journal):
+    class ChatDelivered(Entry, frozen=True, kw_only=True):
+        schema_version = 99
+
+    wanted = await draft(journal, "room", "delivered by a newer program")
+    newer = await memory.open("chat", EntryRegistry([ChatEfferent, ChatDelivered]))
+    claim = await newer.claim("room", "newer")
+    committed = await newer.append(
+        ChatEfferent(text="x"), session="room", id=derive_id("efferent", wanted.id), cause=wanted, expect=claim
+    )
+    await newer.append(ChatDelivered(), session="room", cause=committed.record, expect=claim)
+    platform = Platform()
+    async with serving(memory, platform):
+        await draft(journal, "room", "next")
+        await delivered(journal, 2)
+    assert platform.sent == [("room", "next")]
+
+
+async def test_a_draft_that_could_not_be_read_was_given_up_also_for_the_program_that_can(memory, journal):
+    older = await memory.open("chat", EntryRegistry([ChatUndelivered]))
+    wanted = await draft(journal, "room", "unheard")
+    given_up = ChatUndelivered(efferent=derive_id("efferent", wanted.id), error="upgrade Coven here")
+    await older.append(given_up, session="room", cause=wanted, expect=await older.claim("room", "older"))
+    platform = Platform()
+    async with serving(memory, platform):
+        await draft(journal, "room", "next")
+        await delivered(journal, 2)
+    assert platform.sent == [("room", "next")]
 
 
 async def test_pieces_are_shown_as_they_come(memory, journal):

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from branches.spellcasting import SpellFailed, SpellResult, SpellsSettled, SpellStarted
+from branches.spellcasting.calls import SETTLED_SESSION
 from journals import Lane, MemoryStore, derive_id
 
 
@@ -352,6 +353,36 @@ async def test_an_open_call_is_never_counted_as_settled(workshop: Any, bell: Any
     assert all(position < stuck.position for position in settled)
     async with workshop.running("second"):
         assert (await workshop.outcome("stuck")).entry.code == "in_doubt"
+
+
+async def test_a_call_of_a_session_that_was_taken_over_is_never_counted_as_settled(workshop: Any, bell: Any):
+    released = bell.hold("slow")
+    async with workshop.running("older", settled_every=5):
+        await workshop.invoke("c0", session="taken", tone="slow")
+        await bell.has_cast(1)
+        await (await workshop.store.open("spellcasting", workshop.journal.registry)).claim("taken", "newer")
+        released.set()
+        left = await workshop.invoke("c1", session="taken", tone="a")
+        for number in range(10):
+            await workshop.invoke(f"k{number}", session="kept", tone="a")
+            await workshop.outcome(f"k{number}")
+    assert [
+        r.entry.position async for r in workshop.journal.read(kinds=["SpellsSettled"]) if r.position > left.position
+    ] == []
+    async with workshop.running("second"):
+        assert (await workshop.outcome("c1")).kind == "SpellResult"
+
+
+async def test_another_service_that_keeps_marks_neither_stops_this_one_nor_its_marks(workshop: Any):
+    taker = await workshop.store.open("spellcasting", workshop.journal.registry)
+    async with workshop.running(settled_every=5):
+        for number in range(12):
+            if number == 6:
+                end = (await taker.claim(SETTLED_SESSION, "another service")).position
+            await workshop.invoke(f"c{number}", tone="a")
+            await workshop.outcome(f"c{number}")
+        mark = await workshop.journal.wait_for(lambda r: isinstance(r.entry, SpellsSettled), after=end, timeout=10)
+    assert mark.entry.position > end
 
 
 async def test_its_repr_tells_how_much_is_open(workshop: Any, bell: Any):

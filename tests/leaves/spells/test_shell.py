@@ -15,7 +15,6 @@ from typing import Any, TextIO
 import msgspec
 import pytest
 import uvloop
-from structlog.testing import capture_logs
 
 from branches.spellcasting import Casting, SpellFailed
 from branches.spellcasting.spells import Exec, ReadText
@@ -209,7 +208,9 @@ class TestConfinement:
 
 
 class TestWithoutLandlock:
-    async def test_says_once_that_arguments_are_the_only_wall(self, shell: Shell, monkeypatch: pytest.MonkeyPatch):
+    async def test_says_once_that_arguments_are_the_only_wall(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ):
         """A report as a kernel without Landlock gives it."""
         unconfined = shell_module._read_report
 
@@ -218,11 +219,11 @@ class TestWithoutLandlock:
             return {**report, "landlock": 0}, output, errors
 
         monkeypatch.setattr(shell_module, "_read_report", without)
-        with capture_logs() as logs:
-            await run(shell, "pwd")
-            await run(shell, "pwd")
-        assert [entry["log_level"] for entry in logs] == ["warning"]
-        assert "no Landlock" in logs[0]["event"]
+        await run(shell, "pwd")
+        await run(shell, "pwd")
+        (warning,) = caplog.records
+        assert (warning.name, warning.levelname) == ("coven.shell", "WARNING")
+        assert "no Landlock" in warning.getMessage()
 
 
 class Alive:
