@@ -6,6 +6,9 @@ import asyncio
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+import msgspec
+
+from covenants.applied import cursor_name
 from covenants.dead_letters import DeadLetter
 from covenants.routing import RoutedBy, TransformFailed
 from journals import (
@@ -19,6 +22,7 @@ from journals import (
     Record,
     RouteCursor,
     Routed,
+    Term,
     Unacknowledged,
     Unreadable,
     derive_id,
@@ -28,6 +32,8 @@ FEW = 32
 _BATCH = 900
 _SAVE_EVERY = 256
 _IDLE_SAVE_S = 30.0
+_REASON_CHARS = 4000
+_UNADDRESSED = "unaddressed"
 _log = logging.getLogger("coven.router")
 
 
@@ -62,18 +68,21 @@ class Pump:
         dead_letters: Journal,
         starts: Mapping[str, int],
         owner: str,
+        term: Term,
         lane: str = "",
     ) -> None:
         self._source, self._targets, self._dead_letters = source, targets, dead_letters
-        self._starts, self._owner = starts, owner
+        self._starts = starts
         self._routes: dict[str, list[RoutedBy]] = {}
         for route in routes:
             self._routes.setdefault(route.source_kind, []).append(route)
         self._own_dead_letters = lane == ""
-        name = f"{source.name}/{lane}" if lane else source.name
+        name = cursor_name(source.name, lane)
         self._cursors: dict[str, RouteCursor] = {}
-        for journal in self._reached(routes):
-            self._cursors.setdefault(journal.name, journal.cursor(name, owner))
+        self._begins: dict[str, int] = {}
+        for journal, start in self._reached(routes):
+            self._cursors.setdefault(journal.name, journal.cursor(name, owner, term))
+            self._begins[journal.name] = min(start, self._begins.get(journal.name, start))
         self._wanted = _Wanted(set(self._routes), source.registry)
         self._position = 0
         self._writing: asyncio.Task[None] | None = None
@@ -82,18 +91,20 @@ class Pump:
     def __repr__(self) -> str:
         return f"<Pump {self._source.name} at {self._position} -> {', '.join(self._cursors)}>"
 
-    def _reached(self, routes: Sequence[RoutedBy]) -> Iterator[Journal]:
+    def _reached(self, routes: Sequence[RoutedBy]) -> Iterator[tuple[Journal, int]]:
+        """The journals that the routes write to, and behind which position each route begins to."""
         for route in routes:
             for instance in (route.target_instance, route.fault_instance):
                 if instance is not None:
-                    yield self._targets[instance]
-        yield self._dead_letters
+                    yield self._targets[instance], self._starts[route.name]
+        yield self._dead_letters, min(self._starts.values(), default=0)
 
     async def take(self) -> None:
         """Take every cursor over, and find the place to go on. Raises what the journals raise."""
-        start = min(self._starts.values(), default=0)
-        positions = [await cursor.take(self._source.log.incarnation, start) for cursor in self._cursors.values()]
-        self._position = min(positions)
+        incarnation = self._source.log.incarnation
+        self._position = min(
+            [await cursor.take(incarnation, self._begins[name]) for name, cursor in self._cursors.items()]
+        )
 
     async def run(self) -> None:
         """Pump for ever, from where `take` left off. Raises `ClaimLost` when another router has taken over."""
@@ -169,7 +180,10 @@ class Pump:
                     self.routed += len(batch)
                     batch.clear()
                 batch.extend(packed)
-        await asyncio.gather(*(self._cursors[target].append_all(batch, upto) for target, batch in batches.items()))
+        writes = [self._cursors[target].append_all(batch, upto) for target, batch in batches.items()]
+        for outcome in await asyncio.gather(*writes, return_exceptions=True):  # none may be under way any more
+            if outcome is not None:
+                raise outcome
         self.routed += sum(map(len, batches.values()))
         self._position = upto
 
@@ -180,8 +194,7 @@ class Pump:
             return effects
         if isinstance(record.entry, Unreadable):
             if self._own_dead_letters:
-                letter = self._letter(record, "", TransformFailed("unreadable", record.entry.reason))
-                self._pack(effects, self._dead_letters, letter, record, "dead-letters", 0)
+                self._pack_letter(effects, record, "", TransformFailed("unreadable", record.entry.reason))
             return effects
         for route in self._routes.get(record.kind, ()):
             if record.position > self._starts.get(route.name, 0):
@@ -197,7 +210,12 @@ class Pump:
             if route.max_hops is not None and hops > route.max_hops:
                 raise TransformFailed("max_hops", f"this exchange has passed {route.max_hops} times; see `max_hops`")
             target = self._targets[route.target_instance]
-            for number, entry in enumerate(route.apply(record)):
+            entries = route.apply(record)
+            if len(entries) + len(effects.get(target.name, ())) > _BATCH:
+                raise TransformFailed(
+                    "too_many", f"it made {len(entries)} entries of one; a route makes up to {_BATCH}"
+                )
+            for number, entry in enumerate(entries):
                 self._pack(made, target, entry, record, route.name, number, hops)
         except (TransformFailed, InvalidEntry, InvalidName) as error:
             failure = error if isinstance(error, TransformFailed) else TransformFailed("not_storable", str(error))
@@ -208,23 +226,33 @@ class Pump:
     def _failed(self, route: RoutedBy, record: Record[Entry], failure: TransformFailed) -> dict[str, list[Routed]]:
         made: dict[str, list[Routed]] = {}
         if route.fault_instance is not None and failure.code != "max_hops":
-            fault = route.fault(record, failure)
-            self._pack(made, self._targets[route.fault_instance], fault, record, f"{route.name}!", 0)
-        else:
-            letter = self._letter(record, route.name, failure)
-            self._pack(made, self._dead_letters, letter, record, route.name, 0)
+            try:
+                fault = route.fault(record, failure)
+                self._pack(made, self._targets[route.fault_instance], fault, record, f"{route.name}!", 0)
+                return made
+            except (TransformFailed, InvalidEntry, InvalidName):
+                made.clear()  # not even its fault can be stored
+        self._pack_letter(made, record, route.name, failure)
         return made
 
-    def _letter(self, record: Record[Entry], route: str, failure: TransformFailed) -> DeadLetter:
+    def _pack_letter(
+        self, effects: dict[str, list[Routed]], record: Record[Entry], route: str, failure: TransformFailed
+    ) -> None:
         _log.warning("dead letter: %s of %s at %d: %s", route or record.kind, record.journal, record.position, failure)
-        return DeadLetter(
+        letter = DeadLetter(
             route=route,
             journal=record.journal,
             position=record.position,
             source_kind=record.kind,
             code=failure.code,
-            reason=str(failure),
+            reason=str(failure)[:_REASON_CHARS].encode("utf-8", "replace").decode(),
         )
+        name = route or "dead-letters"
+        try:
+            self._pack(effects, self._dead_letters, letter, record, name, 0)
+        except (InvalidEntry, InvalidName):  # the envelope that somebody else wrote cannot be written again
+            bare = msgspec.structs.replace(record, session=_UNADDRESSED, id="", correlation_id=None, origin=None)
+            self._pack(effects, self._dead_letters, letter, bare, name, 0)
 
     def _pack(
         self,

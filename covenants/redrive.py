@@ -8,7 +8,7 @@ import msgspec
 
 from covenants.dead_letters import DeadLetter, DeadLetterRedriven
 from covenants.routing import RoutedBy, TransformFailed
-from journals import Entry, Journal, Record, Unreadable, derive_id
+from journals import Entry, IdConflict, InvalidEntry, InvalidName, Journal, Record, Unreadable, derive_id
 
 
 class Redriven(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ async def redrive(
     """Send one dead letter again, through the routes as they are now. Doing it twice has the effects once."""
     source = journals.get(letter.entry.journal)
     record = None if source is None else await source.get(letter.entry.position)
-    if source is None or record is None:
+    if source is None or record is None or letter.causation_id not in (record.id, ""):
         return Redriven(letter.id, problem=f"journal {letter.entry.journal!r} no longer has its source record")
     if isinstance(record.entry, Unreadable):
         return Redriven(letter.id, problem=f"still cannot be decoded: {record.entry.reason}")
@@ -54,12 +54,11 @@ async def redrive(
         if route.target_instance is None:
             continue
         try:
-            entries = route.apply(record)
-        except TransformFailed as failure:
+            for number, entry in enumerate(route.apply(record)):
+                await _append(journals[route.target_instance], entry, record, letter.id, route.name, number)
+                effects += 1
+        except (TransformFailed, InvalidEntry, InvalidName, IdConflict) as failure:
             return Redriven(letter.id, problem=f"fails again: {failure}")
-        for number, entry in enumerate(entries):
-            await _append(journals[route.target_instance], entry, record, letter.id, route.name, number)
-            effects += 1
     redriven = DeadLetterRedriven(dead_letter=letter.id, effects=effects)
     await dead_letters.append(redriven, session=letter.session, id=derive_id("redriven", letter.id), cause=letter)
     return Redriven(letter.id, effects)

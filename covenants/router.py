@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from covenants._pump import Pump, routed_draft
-from covenants.applied import apply_covenant
+from covenants.applied import SESSION, Beginning, apply_covenant, term_of
 from covenants.routing import RoutedBy, TransformFailed
-from journals import Entry, Journal, Record, Unreadable
+from journals import Entry, InvalidEntry, InvalidName, Journal, Record, Term, Unreadable
 
 
 class Router:
@@ -44,10 +45,11 @@ class Router:
         return sum(pump.routed for pump in self._pumps)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Route until cancelled. Raises `ClaimLost` when another router has taken over."""
+        """Route until cancelled. Raises `ClaimLost` when a router that was started later has taken over."""
         durable = [route for route in self._routes if not route.short_lived]
-        applied = await apply_covenant(durable, self._system, self._journals)
-        self._pumps = self._make_pumps(durable, applied.starts)
+        claim = await self._system.claim(SESSION, self._owner)
+        applied = await apply_covenant(durable, self._system, self._journals, self._dead_letters, claim)
+        self._pumps = self._make_pumps(durable, applied.routes, term_of(self._system, claim))
         for pump in self._pumps:
             await pump.take()
         async with asyncio.TaskGroup() as group:
@@ -58,17 +60,17 @@ class Router:
                 group.create_task(self._pass_on(self._short_lived[source], routes))
             ready()
 
-    def _make_pumps(self, routes: Sequence[RoutedBy], starts: Mapping[str, int]) -> list[Pump]:
+    def _make_pumps(self, routes: Sequence[RoutedBy], beginnings: Mapping[str, Beginning], term: Term) -> list[Pump]:
         pumps: list[Pump] = []
         for source in dict.fromkeys(route.source_instance for route in routes):
             lanes: dict[str, list[RoutedBy]] = {"": []}
             for route in routes:
                 if route.source_instance == source:
-                    lanes.setdefault(route.name if route.from_beginning else "", []).append(route)
+                    lanes.setdefault(route.name if beginnings[route.name].apart else "", []).append(route)
             for lane, members in lanes.items():
-                known = {route.name: starts[route.name] for route in members}
-                journal = self._journals[source]
-                pumps.append(Pump(journal, members, self._journals, self._dead_letters, known, self._owner, lane))
+                starts = {route.name: beginnings[route.name].start for route in members}
+                journal, owner = self._journals[source], self._owner
+                pumps.append(Pump(journal, members, self._journals, self._dead_letters, starts, owner, term, lane))
         return pumps
 
     async def _pass_on(self, source: Journal, routes: Sequence[RoutedBy]) -> None:
@@ -85,7 +87,8 @@ class Router:
                 except TransformFailed:
                     continue
                 for number, entry in enumerate(entries):
-                    await self._send(entry, record, route, number, source.log.incarnation)
+                    with suppress(InvalidEntry, InvalidName):
+                        await self._send(entry, record, route, number, source.log.incarnation)
 
     async def _send(self, entry: Entry, record: Record[Entry], route: RoutedBy, number: int, incarnation: str) -> None:
         assert route.target_instance is not None

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from journals._cursor import RouteCursor, Routed
+from journals._cursor import RouteCursor, Routed, Term
 from journals._entry import Entry, EntryRegistry, Unreadable
 from journals._errors import (
     AppendOnly,
@@ -65,6 +65,7 @@ __all__ = [
     "StoreMismatch",
     "StoreRefused",
     "StoreUnavailable",
+    "Term",
     "Unacknowledged",
     "UnknownKind",
     "Unreadable",

@@ -1,13 +1,16 @@
 """A router's place in a target journal: exactly once after any crash, of any length, with no server memory.
 
 The cursor is a message on a literal subject of the target. A router takes it over by a claim on that subject; from
-then on everything that an older router still has in flight is refused. What was routed between the last saved cursor
-and the claim is found by reading the target, since every routed record carries its source position.
+then on everything that an older router still has in flight is refused. Routers know each other's terms: an older one
+never takes back what a newer one has, and of two that start at once the later one gets everything. What was routed
+between the last saved cursor and the claim is found by reading the target, since every routed record carries its
+source position.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,24 +18,32 @@ import msgspec
 from journals._envelope import Envelope
 from journals._errors import ClaimLost, FenceRefused, Unacknowledged
 from journals._faults import ARMED, fault_point
-from journals._log import Fence, Log, Message
+from journals._log import Fence, Log, Message, Stored
 from journals._names import to_token
 from journals._record import Draft, Lane
 
 SOURCE = "Coven-Source"
 
 
+class Term(NamedTuple):
+    """When a router began: the position of its claim in the system journal of this incarnation."""
+
+    incarnation: str
+    position: int
+
+
 class CursorState(msgspec.Struct, frozen=True):
     """What a message on the cursor's subject holds.
 
     All of the source up to `position` has arrived. `since` is where in the target the next owner must begin to look
-    for what came after: this message itself (0), or on a claim the last true cursor.
+    for what came after: this message itself (0), or on a claim the last true cursor. `term` says when the owner began.
     """
 
     owner: str
     incarnation: str
     position: int
     since: int = 0
+    term: Term = Term("", 0)
 
 
 class Routed(NamedTuple):
@@ -49,9 +60,11 @@ class RouteCursor:
     `position` is the source position up to which everything has arrived here; valid after `take`.
     """
 
-    def __init__(self, log: Log, envelope: Envelope, name: str, owner: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, log: Log, envelope: Envelope, name: str, owner: str, term: Term, clock: Callable[[], float]
+    ) -> None:
         self._log, self._envelope, self._clock = log, envelope, clock
-        self.name, self.owner = name, owner
+        self.name, self.owner, self.term = name, owner, term
         self.subject = f"cursor.{to_token(name, 'route')}"
         self.position = 0
         self._incarnation = ""
@@ -68,7 +81,8 @@ class RouteCursor:
     async def take(self, incarnation: str, start: int = 0) -> int:
         """Take the cursor over for a source of this incarnation; gives the source position to go on behind.
 
-        `start` is where a cursor begins that was never written. Raises what the log raises.
+        `start` is where a cursor begins that was never written. Raises `ClaimLost` when a router that began later
+        has it, and what the log raises.
         """
         if ARMED:
             fault_point(self._log.name, "cursor", "take", "before")
@@ -83,15 +97,15 @@ class RouteCursor:
         return position
 
     async def _take(self, incarnation: str, start: int) -> int:
-        state, claimed = await self._claim(start)
+        state, claimed = await self._claim(incarnation, start)
         position = state.position if state.incarnation == incarnation else start
+        mark = f"{self.name}:{incarnation}:"
         async for group in self._log.read(None, state.since, claimed):
             for stored in group:
                 source = stored.headers.get(SOURCE)
-                if source is not None:
-                    name, source_incarnation, number = source.rsplit(":", 2)
-                    if name == self.name and source_incarnation == incarnation:
-                        position = max(position, int(number))
+                if source is not None and source.startswith(mark):
+                    with suppress(ValueError):  # somebody else has written it, if it is no number
+                        position = max(position, int(source[len(mark) :]))
         self._incarnation, self._fence, self.position = incarnation, claimed, position
         await self.save(position)
         return position
@@ -139,34 +153,63 @@ class RouteCursor:
         self._fence = await self._fenced(self._log.append(message, Fence(self.subject, self._fence)))
         self.position = self._saved = position
 
-    async def _claim(self, start: int) -> tuple[CursorState, int]:
+    async def _claim(self, incarnation: str, start: int) -> tuple[CursorState, int]:
         """The state that was found, with `since` filled in, and the position of our claim on it."""
         while True:
-            last = await self._log.last(self.subject)
-            if last is None:
-                found, fence = CursorState("", "", start), 0
-            else:
-                found, fence = msgspec.json.decode(last.body, type=CursorState), last.position
-            state = CursorState(self.owner, found.incarnation, found.position, found.since or fence)
+            found, since, newest = await self._find()
+            if found is None:
+                found = CursorState("", incarnation, start)
+            elif self._is_newer(found):
+                raise self._lost(found, newest)
+            state = CursorState(self.owner, found.incarnation, found.position, found.since or since, self.term)
             try:
-                claimed = await self._log.append(self._message(state), Fence(self.subject, fence))
+                claimed = await self._log.append(self._message(state), Fence(self.subject, newest))
             except (FenceRefused, Unacknowledged):
                 continue
             return state, claimed
+
+    async def _find(self) -> tuple[CursorState | None, int, int]:
+        """The newest state that can be read, its position, and that of the newest message of the subject."""
+        last = await self._log.last(self.subject)
+        if last is None:
+            return None, 0, 0
+        state = _state_of(last)
+        if state is not None:
+            return state, last.position, last.position
+        position = 0  # somebody else has written here: what counts is the last one that a router wrote
+        async for group in self._log.read(self.subject, 0, last.position):
+            for stored in group:
+                if (found := _state_of(stored)) is not None:
+                    state, position = found, stored.position
+        return state, position, last.position
+
+    def _is_newer(self, found: CursorState) -> bool:
+        """Whether whoever wrote this began after us, or took over what we had taken."""
+        if found.term.incarnation == self.term.incarnation:
+            return found.term.position > self.term.position
+        return found.owner != self.owner and self._fence > 0
+
+    def _lost(self, found: CursorState, position: int) -> ClaimLost:
+        return ClaimLost(self._log.name, f"the cursor of {self.name!r} (now {found.owner!r})", self.owner, position)
 
     async def _fenced(self, writing: Coroutine[Any, Any, int]) -> int:
         try:
             return await writing
         except FenceRefused:
-            last = await self._log.last(self.subject)
-            if last is not None and (newer := msgspec.json.decode(last.body, type=CursorState)).owner != self.owner:
-                raise ClaimLost(
-                    self._log.name, f"the cursor of {self.name!r} (now {newer.owner!r})", self.owner, last.position
-                ) from None
+            found, _, newest = await self._find()
+            if found is not None and self._is_newer(found):
+                raise self._lost(found, newest) from None
             raise
 
     def _state_message(self, position: int) -> Message:
-        return self._message(CursorState(self.owner, self._incarnation, position))
+        return self._message(CursorState(self.owner, self._incarnation, position, 0, self.term))
 
     def _message(self, state: CursorState) -> Message:
         return Message(self.subject, {}, msgspec.json.encode(state))
+
+
+def _state_of(stored: Stored) -> CursorState | None:
+    try:
+        return msgspec.json.decode(stored.body, type=CursorState)
+    except msgspec.MsgspecError:
+        return None

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import msgspec
 
-from journals._cursor import RouteCursor
+from journals._cursor import RouteCursor, Term
 from journals._entry import Entry, EntryRegistry
 from journals._envelope import BLOB, CLAIM_KIND, ID, IMPORTED, KIND, TIME, WRITER, Content, Envelope, lane_subject
 from journals._errors import AppendOnly, ClaimLost, FenceRefused, IdConflict, InvalidEntry, JournalError, Unacknowledged
@@ -209,7 +209,13 @@ class Journal:
 
         async with aclosing(self.log.tail(after, hears)) as groups:
             async for group in groups:
-                records = [record for stored in group if (record := await self._unpack(stored)) is not None]
+                records: list[Record[Entry]] = []
+                for stored in group:
+                    if (record := await self._unpack(stored)) is not None:
+                        records.append(record)
+                        if BLOB in stored.headers:  # large bodies are not gathered in memory
+                            yield records
+                            records = []
                 if records:
                     yield records
 
@@ -247,9 +253,9 @@ class Journal:
         """The position of the newest message of any sort; 0 when the journal is empty."""
         return await self.log.end()
 
-    def cursor(self, name: str, owner: str) -> RouteCursor:
+    def cursor(self, name: str, owner: str, term: Term) -> RouteCursor:
         """The place in this journal where a router remembers how far it has come."""
-        return RouteCursor(self.log, self._envelope, name, owner, self._clock)
+        return RouteCursor(self.log, self._envelope, name, owner, term, self._clock)
 
     # How it is done
 

@@ -17,7 +17,20 @@ from covenants.dead_letters import DeadLetter, dead_letter_registry
 from covenants.redrive import redrive, waiting_letters
 from covenants.router import Router
 from covenants.routing import TransformFailed
-from journals import ClaimLost, Draft, Entry, EntryRegistry, Journal, Lane, MemoryStore, Record, Store
+from journals import (
+    ClaimLost,
+    Draft,
+    Entry,
+    EntryRegistry,
+    Journal,
+    Lane,
+    MemoryStore,
+    Record,
+    Store,
+    StoreMismatch,
+    Term,
+)
+from journals._log import Message
 from tests.journals.flaky import Crash, flaky
 
 
@@ -62,7 +75,7 @@ class TestRoute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class World:
-    """Journals a and b, the system's and the dead letters'; opened anew for every router, as by a new process."""
+    """Journals a, b and c, the system's and the dead letters'; opened anew for every router, as by a new process."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -75,7 +88,7 @@ class World:
         return await self.store.open("dead-letters", dead_letter_registry())
 
     async def router(self, *routes: TestRoute, owner: str = "one") -> Router:
-        journals = {name: self.wrap(await self.open(name)) for name in "ab"}
+        journals = {name: self.wrap(await self.open(name)) for name in "abc"}
         return Router(
             routes or (TestRoute(),),
             journals,
@@ -361,3 +374,181 @@ async def test_chunks_are_carried_from_now_on(world: World) -> None:
                 break
         first = await target.wait_for(lambda _: True, timeout=10)
     assert first.entry.number >= 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("round", range(4))
+async def test_of_two_routers_that_start_at_once_the_later_one_stays(world: World, round: int) -> None:
+    await world.ping(3)
+    routers = [await world.router(owner=owner) for owner in ("one", "two")]
+    tasks = {asyncio.create_task(router.run(lambda: None)) for router in routers}
+    for number in range(3, 40):
+        await world.ping(1, start=number)
+        done, _ = await asyncio.wait(tasks, timeout=0)
+        if done:
+            break
+    else:  # the older one learns of it at its next write
+        done, _ = await asyncio.wait(tasks, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+    (lost,) = done
+    assert isinstance(lost.exception(), ClaimLost) or lost.exception().subgroup(ClaimLost)  # type: ignore[union-attr]
+    (stays,) = tasks - done
+    await world.ping(1, start=99)
+    count = len([record async for record in (await world.open("a")).read()])
+    assert numbers(await world.arrive(count)) == [*range(count - 1), 99]
+    assert not stays.done()
+    stays.cancel()
+    await asyncio.wait([stays])
+
+
+async def test_an_older_router_that_wakes_up_takes_nothing_back(world: World) -> None:
+    journal = await world.open("b")
+    older, newer = journal.cursor("a", "older", Term("x", 1)), journal.cursor("a", "newer", Term("x", 2))
+    await older.take("i")
+    await newer.take("i")
+    for attempt in (older.save(7), older.take("i"), journal.cursor("a", "older", Term("x", 1)).take("i")):
+        with pytest.raises(ClaimLost, match="now 'newer'"):
+            await attempt
+    await newer.save(3)
+    stranger = journal.cursor("a", "stranger", Term("another system journal", 1))
+    assert await stranger.take("i") == 3
+    with pytest.raises(ClaimLost, match="now 'stranger'"):
+        await newer.take("i")
+
+
+async def test_what_others_write_on_a_cursor_is_passed_over(world: World) -> None:
+    target = await world.open("b")
+    async with world.routing() as task:
+        for start in range(0, 60, 20):
+            await world.ping(20, start=start)
+            await world.arrive(start + 20)
+            await target.log.append(Message("cursor.a", {}, b'{"own'))
+        await world.ping(1, start=60)
+        await world.arrive(61)
+        assert not task.done()
+    await target.log.append(Message("cursor.a", {}, b""))
+    for source in ("garbage", "a:x", "a:x:y", f"a:{(await world.open('a')).log.incarnation}:many"):
+        await target.log.append(Message("in.s", {"Coven-Source": source}, b""))
+    async with world.routing():
+        await world.ping(1, start=61)
+        assert numbers(await world.arrive(62)) == list(range(62))
+
+
+@pytest.mark.parametrize("fault", [None, "a"])
+@pytest.mark.parametrize(
+    ("subject", "headers"),
+    [
+        ("in.s", {"Coven-Correlation": "\u00e9"}),
+        ("in.s", {"Coven-Correlation": "a\nNats-Rollup: all"}),
+        ("in.s", {"Coven-Id": "\u65e5", "Coven-Origin": "\u672c"}),
+        ("in.s", {"Coven-Correlation": "x" * 20_000}),
+        ("in.s", {"Coven-Version": "x"}),
+        ("in.s", {"Coven-Blob": "no"}),
+        ("in", {}),
+        ("in.a.b", {}),
+        ("in." + "x" * 900, {}),
+    ],
+)
+async def test_an_envelope_that_others_wrote_sticks_no_route(
+    world: World, subject: str, headers: dict[str, str], fault: str | None
+) -> None:
+    source = await world.open("a")
+    async with world.routing(TestRoute(fault_instance=fault)):
+        await world.ping(1)
+        message = Message(subject, {"Coven-Kind": "Ping", "Coven-Id": "f", **headers}, b'{"kind":"Ping","number":7}')
+        position = await source.log.append(message)
+        await world.ping(1, start=1)
+        assert numbers(await world.arrive(2)) == [0, 1]
+        (letter,) = await _read_letters(world, 1)
+    assert letter.entry.position == position
+    journals = {name: await world.open(name) for name in "abc"}
+    assert (await redrive(letter, [TestRoute()], journals, await world.dead_letters())).problem
+
+
+async def test_a_fault_that_cannot_be_stored_is_a_dead_letter(world: World) -> None:
+    def fails(entry: Ping) -> list[Entry]:
+        raise TransformFailed("via", "\ud800" + "x" * 10_000)
+
+    async with world.routing(TestRoute(make=fails, fault_instance="b")):
+        await world.ping(1)
+        (letter,) = await _read_letters(world, 1)
+    assert letter.entry.code == "via"
+    assert letter.entry.reason.startswith("?x")
+    assert len(letter.entry.reason) == 4000
+
+
+@pytest.mark.parametrize("count", [1, 40])
+async def test_a_record_that_becomes_more_than_a_batch_is_a_dead_letter(world: World, count: int) -> None:
+    def many(entry: Ping) -> list[Entry]:
+        return [Pong(number=entry.number, part=part) for part in range(5000 if entry.number == 0 else 1)]
+
+    await world.ping(count)
+    async with world.routing(TestRoute(make=many)):
+        await world.ping(1, start=count)
+        (letter,) = await _read_letters(world, 1)
+        assert numbers(await world.arrive(count)) == list(range(1, count + 1))
+    assert (letter.entry.code, letter.entry.position) == ("too_many", 1)
+
+
+async def test_a_route_that_gets_another_target_goes_on_there_where_it_stood(world: World) -> None:
+    await world.ping(5)
+    async with world.routing():
+        await world.arrive(5)
+    await world.ping(2, start=5)
+    for _ in range(2):
+        async with world.routing(TestRoute(target_instance="c")):
+            assert numbers(await world.arrive(2, "c")) == [5, 6]
+    assert numbers(await world.arrive(5)) == list(range(5))
+
+
+async def test_a_fault_that_is_added_later_is_for_what_fails_from_now_on(world: World) -> None:
+    def fails(entry: Ping) -> list[Entry]:
+        raise TransformFailed("odd", "never")
+
+    await world.ping(3)
+    async with world.routing(TestRoute(make=fails)):
+        await _read_letters(world, 3)
+    async with world.routing(TestRoute(make=fails, fault_instance="c")):
+        await world.ping(1, start=3)
+        assert numbers(await world.arrive(1, "c")) == [3]
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_route_that_is_there_is_not_sent_to_the_beginning_by_an_edit(world: World, first: bool) -> None:
+    await world.ping(3)
+    for edited in (first, not first, first):
+        async with world.routing(TestRoute(from_beginning=edited)):
+            assert numbers(await world.arrive(3)) == [0, 1, 2]
+    async with world.routing(TestRoute(from_beginning=not first)):
+        await world.ping(1, start=3)
+        assert numbers(await world.arrive(4)) == [0, 1, 2, 3]
+
+
+async def test_a_route_that_gets_another_source_begins_at_its_end(world: World) -> None:
+    await world.ping(3)
+    other = await world.open("c")
+    await other.append(Ping(number=70), session="s")
+    async with world.routing():
+        await world.arrive(3)
+    async with world.routing(TestRoute(source_instance="c")):
+        await other.append(Ping(number=71), session="s")
+        assert numbers(await world.arrive(4)) == [0, 1, 2, 71]
+
+
+async def test_a_letter_about_a_record_of_another_incarnation_is_not_sent(world: World) -> None:
+    def fails(entry: Ping) -> list[Entry]:
+        raise TransformFailed("odd", "never")
+
+    async with world.routing(TestRoute(make=fails)):
+        await world.ping(2)
+        first, second = await _read_letters(world, 2)
+    journals = {name: await world.open(name) for name in "abc"}
+    moved = msgspec.structs.replace(first, entry=second.entry)
+    redriven = await redrive(moved, [TestRoute()], journals, await world.dead_letters())
+    assert "no longer has its source record" in (redriven.problem or "")
+
+
+async def test_a_covenant_that_a_newer_version_recorded_is_not_mistaken_for_none(world: World) -> None:
+    system = await world.store.open("coven", EntryRegistry((CovenantApplied,)))
+    headers = {"Coven-Kind": "CovenantApplied", "Coven-Id": "x", "Coven-Version": "9"}
+    await system.log.append(Message("out.covenant", headers, b"{}"))
+    with pytest.raises(StoreMismatch, match="upgrade Coven here"):
+        await (await world.router()).run(lambda: None)

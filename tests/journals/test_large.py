@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -59,3 +60,13 @@ async def test_it_keeps_as_many_replicas_as_the_journals(jetstream: JetStreamSto
     assert (asked.num_replicas, asked.deny_delete, asked.deny_purge) == (1, True, True)
     tripled = JetStreamStore(jetstream.connection, jetstream._publisher, "other", 3, lambda: 0.0)
     assert tripled._blobs._settings.num_replicas == 3
+
+
+async def test_a_tail_gives_them_one_at_a_time(store: Store):
+    journal = await store.open("chat", registry())
+    texts = [LARGE, "small", "small", LARGE, "small"]
+    for text in texts:
+        await journal.append(Said(text=text), session="s")
+    async with aclosing(journal.tail_groups()) as groups:
+        sizes = [len(await anext(groups)) for _ in range(3)]
+    assert sizes == [1, 3, 1]
