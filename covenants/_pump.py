@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 import msgspec
 
@@ -86,6 +88,7 @@ class Pump:
         self._wanted = _Wanted(set(self._routes), source.registry)
         self._position = 0
         self._writing: asyncio.Task[None] | None = None
+        self._delivering = asyncio.Lock()
         self.routed = 0
 
     def __repr__(self) -> str:
@@ -108,35 +111,47 @@ class Pump:
 
     async def run(self) -> None:
         """Pump for ever, from where `take` left off. Raises `ClaimLost` when another router has taken over."""
-        while True:
-            try:
-                await self._flow()
-            except (FenceRefused, Unacknowledged) as reason:
-                _log.info("routes of %s look where they stand: %s", self._source.name, reason)
-                await self.take()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._save_when_idle())
+            while True:
+                try:
+                    await self._flow()
+                except (FenceRefused, Unacknowledged) as reason:
+                    _log.info("routes of %s look where they stand: %s", self._source.name, reason)
+                    await self.take()
 
     async def _flow(self) -> None:
         groups = self._source.tail_groups(self._position, kinds=self._wanted)
-        following = asyncio.ensure_future(anext(groups))
+        following: asyncio.Future[list[Record[Entry]]] | None = None
         try:
             while True:
-                done, _ = await asyncio.wait({following}, timeout=_IDLE_SAVE_S)
-                if not done:
-                    await self._written()
-                    await self._save(1)
-                    continue
-                group = following.result()
-                following = asyncio.ensure_future(anext(groups))
-                await self._deliver(group)
-                if not following.done():
-                    await self._written()
+                if self._writing is None:
+                    group = await anext(groups)
+                else:  # a batch is under way: hear of its end, however long nothing follows
+                    following = asyncio.ensure_future(anext(groups))
+                    await asyncio.wait({following, self._writing}, return_when=asyncio.FIRST_COMPLETED)
+                    if self._writing.done():
+                        await self._written()
+                    group = await following
+                async with self._delivering:
+                    await self._deliver(group)
         finally:
-            following.cancel()
-            if self._writing is not None:
-                self._writing.cancel()
-            await asyncio.gather(following, *filter(None, [self._writing]), return_exceptions=True)
+            under_way: list[asyncio.Future[Any]] = [task for task in (following, self._writing) if task is not None]
+            for task in under_way:
+                task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
             self._writing = None
             await groups.aclose()
+
+    async def _save_when_idle(self) -> None:
+        """Save the cursors when nothing has come for a while, so that the next start reads little."""
+        while True:
+            seen = self._position
+            await asyncio.sleep(_IDLE_SAVE_S)
+            if seen == self._position and self._writing is None and not self._delivering.locked():
+                async with self._delivering:
+                    with suppress(FenceRefused, Unacknowledged):  # the next record finds out where we stand
+                        await self._save(1)
 
     async def _save(self, lag: int) -> None:
         for cursor in self._cursors.values():
