@@ -107,6 +107,7 @@ async def _batch(stream: Stream, subject: str, start: int) -> tuple[list[Stored]
         finally:
             await client.forget(subscription)
     except (TimeoutError, nats.errors.Error, OSError):
+        await asyncio.sleep(_LAG_WAIT)  # the client may not have told us yet that it lost the server: let it
         return [], False
     if end.get("Status") == _NOBODY:
         await stream.state()  # says so if the stream is gone
