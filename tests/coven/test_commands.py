@@ -48,7 +48,7 @@ async def write_dead_letter(project) -> str:
             code="expression",
             reason="division\nby zero",
         )
-        return (await letters.append(letter, session="s", id="letter-one")).record.id
+        return (await letters.append(letter, session="s", id="letter-one", cause=record)).record.id
 
 
 def test_help_shows_every_command_with_an_example(coven):
