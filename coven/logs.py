@@ -27,8 +27,8 @@ class _ToStandardError(logging.Handler):
     """The same for the loggers of the standard library."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        record.levelname = record.levelname.lower()
-        _StandardError().msg(self.format(record))
+        shown = logging.makeLogRecord({**vars(record), "levelname": record.levelname.lower()})
+        _StandardError().msg(self.format(shown))
 
 
 def configure_logs(level: str = "quiet") -> None:
