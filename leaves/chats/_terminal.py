@@ -7,6 +7,7 @@ import contextlib
 import os
 import threading
 import unicodedata
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
@@ -19,11 +20,13 @@ T = TypeVar("T")
 class LineReader:
     """The lines of a file descriptor, read only when asked for; bytes that are no UTF-8 become U+FFFD.
 
-    A reader that is cancelled goes on where it was: nothing that arrived meanwhile is lost.
+    A reader that is cancelled goes on where it was: nothing that arrived meanwhile is lost. It reads a descriptor of
+    its own, so that a thread that still waits never reads from what got the old number.
     """
 
     def __init__(self, fd: int) -> None:
-        self._fd = fd
+        self._fd = os.dup(fd)
+        weakref.finalize(self, os.close, self._fd)  # a waiting thread keeps the reader, and so the descriptor
         self._lines: deque[bytes] = deque()
         self._rest = bytearray()
         self._reading: asyncio.Future[bytes] | None = None
@@ -59,10 +62,15 @@ class LineReader:
 async def write(fd: int, body: bytes) -> None:
     """Write all of it. Raises `OSError`, e.g. `BrokenPipeError` when nobody reads any more."""
 
+    own = os.dup(fd)  # the thread may still be writing when the stream was closed and its number given away
+
     def write_all() -> None:
         rest = body
-        while rest:
-            rest = rest[os.write(fd, rest) :]
+        try:
+            while rest:
+                rest = rest[os.write(own, rest) :]
+        finally:
+            os.close(own)
 
     await start(write_all)
 
