@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--only NAME ...] [--profile process|power] [--scale 0.1]`: run, print the table, write JSON."""
+"""`python -m benchmarks [--only NAME ...] [--profile process|power] [--scale 0.1]`: print the table, write JSON."""
 
 from __future__ import annotations
 
