@@ -19,6 +19,8 @@ from journals._urls import without_credentials
 MINIMUM_SERVER = (2, 14)
 _CONNECT_TIMEOUT = 5.0
 _RECONNECT_WAIT = 0.1
+_FEW = 8
+_AROUND = 64 * 1024
 _DENIED = re.compile(r"permissions violation for publish to \"(?P<subject>[^\"]*)\"", re.IGNORECASE)
 _log = logging.getLogger("coven.journals")
 
@@ -27,7 +29,8 @@ class Connection:
     """One client of a server. Reconnects by itself; `lost` callbacks hear of every loss.
 
     While the server is away nothing is buffered: writes fail at once as unacknowledged, requests wait for its return
-    for at most `patience` seconds.
+    for at most `patience` seconds. Whoever asks for much at once does so under `few`: the server cuts a connection off
+    where more than 64 MB wait to be taken.
     """
 
     def __init__(self, url: str, patience: float) -> None:
@@ -35,6 +38,7 @@ class Connection:
         self.client = FastClient()
         self.on_lost: list[Callable[[], None]] = []
         self.on_denied: list[Callable[[str], None]] = []
+        self.few = asyncio.Semaphore(_FEW)
         self._connected = asyncio.Event()
         self._closed = False
         self._last_error: Exception | None = None
@@ -119,6 +123,10 @@ class Connection:
                 f"the NATS server at {self.url} has been away for {self.patience:.0f} s; what was acknowledged is "
                 "safe, what was not is looked up before it is sent again: bring the server back"
             ) from None
+
+    def at_least_one(self, size: int) -> int:
+        """So many bytes, or as many as the largest message of this server takes with all that is around it."""
+        return max(size, self.client.max_payload + _AROUND)
 
     async def request(self, subject: str, body: bytes = b"", *, timeout: float = 5.0) -> Msg:
         """Ask something that may be asked twice; asked again after an outage. Raises `StoreUnavailable`."""

@@ -22,6 +22,7 @@ from journals._jetstream._streams import Stream
 from journals._log import Stored
 
 _BATCH = 500
+_MAX_BYTES = 2 * 1024 * 1024
 _TIMEOUT = 10.0
 _LAG_WAIT = 0.01
 _NO_MESSAGE = 10037
@@ -85,8 +86,9 @@ async def _batch(stream: Stream, subject: str, start: int) -> tuple[list[Stored]
 
     There are none when the connection was lost meanwhile.
     """
-    request = msgspec.json.encode({"seq": start, "next_by_subj": stream.prefix + subject, "batch": _BATCH})
     client = stream.connection.client
+    limits = {"batch": _BATCH, "max_bytes": stream.connection.at_least_one(_MAX_BYTES)}
+    request = msgspec.json.encode({"seq": start, "next_by_subj": stream.prefix + subject, **limits})
     finished: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
     deliveries: list[Delivery] = []
 
@@ -99,13 +101,14 @@ async def _batch(stream: Stream, subject: str, start: int) -> tuple[list[Stored]
     await stream.connection.ready()
     inbox = client.new_inbox()
     try:
-        subscription = await client.listen(inbox, receive)
-        try:
-            await client.publish(f"$JS.API.DIRECT.GET.{stream.name}", request, inbox)
-            async with asyncio.timeout(_TIMEOUT):
-                end = parse_headers(await finished)
-        finally:
-            await client.forget(subscription)
+        async with stream.connection.few:
+            subscription = await client.listen(inbox, receive)
+            try:
+                await client.publish(f"$JS.API.DIRECT.GET.{stream.name}", request, inbox)
+                async with asyncio.timeout(_TIMEOUT):
+                    end = parse_headers(await finished)
+            finally:
+                await client.forget(subscription)
     except (TimeoutError, nats.errors.Error, OSError):
         await asyncio.sleep(_LAG_WAIT)  # the client may not have told us yet that it lost the server: let it
         return [], False

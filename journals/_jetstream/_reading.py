@@ -22,7 +22,7 @@ from journals._log import Stored
 
 _BATCH = 1000
 _LOW_WATER = 500
-_MAX_BYTES = 16 * 1024 * 1024
+_MAX_BYTES = 1024 * 1024  # the server cuts a connection off where 64 MB wait, all readings together
 _SECOND = 1_000_000_000
 _EXPIRES_S = 60
 _HEARTBEAT_S = 5
@@ -175,7 +175,7 @@ class Reading:
             return
         request = {
             "batch": _BATCH,
-            "max_bytes": _MAX_BYTES,
+            "max_bytes": self._connection.at_least_one(_MAX_BYTES),
             "expires": _EXPIRES_S * _SECOND,
             "idle_heartbeat": _HEARTBEAT_S * _SECOND,
         }

@@ -89,6 +89,15 @@ async def test_a_header_of_the_server_s_own_deceives_no_reader(journal: Journal,
         assert [(await anext(tail)).id for _ in range(2)] == ["f", last.id]
 
 
+async def test_the_largest_message_that_a_server_takes_sticks_no_reader(journal: Journal):
+    body = b"x" * (1024 * 1024 - 200)
+    await journal.log.append(Message("in.s", {**PLAIN, "Coven-Correlation": "y" * 100}, body))
+    await journal.append(Said(text="after"), session="s")
+    for query in ({}, {"session": "s"}):
+        async with asyncio.timeout(10):
+            assert [type(record.entry) for record in await all_of(journal, **query)] == [Unreadable, Said]
+
+
 async def test_claims_have_their_kind_for_themselves(journal: Journal):
     forged = Unreadable(of_kind="Claim", version=1, reason="", body=b"mallory")
     record = (await journal.append(Said(text="x"), session="s")).record

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from journals import JetStreamStore, Store
+from journals import JetStreamStore, Journal, Store
 from tests.journals.kinds import Said, registry
 
 LARGE = "x" * 5 * 1024 * 1024
@@ -70,3 +70,19 @@ async def test_a_tail_gives_them_one_at_a_time(store: Store):
     async with aclosing(journal.tail_groups()) as groups:
         sizes = [len(await anext(groups)) for _ in range(3)]
     assert sizes == [1, 3, 1]
+
+
+async def test_many_readers_of_large_messages_do_not_cost_the_connection(jetstream: JetStreamStore):
+    journals = [await jetstream.open(f"j{number}", registry()) for number in range(4)]
+    for journal in journals:
+        for number in range(40):
+            await journal.append(Said(text="x" * 250_000, number=number), session="s")
+    lost: list[None] = []
+    jetstream.connection.on_lost.append(lambda: lost.append(None))
+
+    async def count(journal: Journal, session: str | None) -> int:
+        return len([record async for record in journal.read(session=session)])
+
+    reading = [count(journal, session) for journal in journals for session in ("s", None) * 4]
+    assert await asyncio.gather(*reading) == [40] * len(reading)
+    assert not lost
