@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 import msgspec
 
 from branches.agents.crystal import ToolChoice
 
 
+class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Hyperparameters of every request. What is left out is the provider's to choose."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+
+
+class CallIsImmutable(AttributeError):
+    """Somebody tries to change a call (CALL-1)."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"call is immutable: make a new cantrip with another {field!r} instead")
+        self.field = field
+
+
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """What shapes how the crystal behaves before any intent arrives. The gates come from the circle."""
+    """What shapes how the crystal behaves before any intent arrives (CALL-1). The gates come from the circle (CALL-3).
+
+    Setting a field raises `CallIsImmutable`.
+    """
 
     system_prompt: str | None = None
     require_done_tool: bool = False
     tool_choice: ToolChoice = "auto"
+    sampling: Sampling = Sampling()
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise CallIsImmutable(name)

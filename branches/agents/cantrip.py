@@ -63,6 +63,8 @@ def cast_entry(cantrip: Cantrip, entity: str) -> EntityCast:
         tool_choice=call.tool_choice,
         gates=circle.gates,
         wards=circle.wards,
+        sampling=call.sampling,
+        cantrip="",
     )
 
 

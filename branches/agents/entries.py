@@ -17,6 +17,12 @@ class AgentPrompt(Entry, frozen=True, kw_only=True):
     text: str
 
 
+class AgentCancel(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """The asker no longer wants an answer: to the prompt of this record id, or without one to all that wait here."""
+
+    prompt: str | None = None
+
+
 class AgentThought(Entry, frozen=True, kw_only=True):
     """Reasoning that the crystal let us see."""
 
@@ -32,15 +38,17 @@ class LastTurn(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float
 
 
-class AgentResponse(Entry, frozen=True, kw_only=True):
+class AgentResponse(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """The end of an episode, as its asker sees it.
 
-    `ending` is `terminated`, `truncated`, `failed` or `cancelled`; `ward` is the ward that truncated it. Where the
-    text is what the crystal said in the last turn, `last` says the rest of that turn: nothing is recorded twice.
+    `ending` is `terminated`, `truncated`, `failed` or `cancelled`; `ward` is the ward that truncated it. `answer` is
+    what `done` was given where that is no text. Where the text is what the crystal said in the last turn, `last` says
+    the rest of that turn: nothing is recorded twice.
     """
 
     sender: str
     text: str
+    answer: Any = None
     ending: str = "terminated"
     ward: str | None = None
     last: LastTurn | None = None
@@ -60,12 +68,16 @@ class AgentStreamCompleted(Entry, frozen=True, kw_only=True):
     stream: str
 
 
-class AgentToolCall(Entry, frozen=True, kw_only=True):
-    """The entity calls a gate that another branch serves."""
+class AgentToolCall(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """The entity calls a gate that another branch serves.
+
+    `scope` is the call inside which it is made, where that is not the episode itself: a child's, or that of code.
+    """
 
     correlation_id: str
     tool_name: str
     arguments: dict[str, Any]
+    scope: str | None = None
 
 
 class AgentToolResult(Entry, frozen=True, kw_only=True):

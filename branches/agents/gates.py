@@ -2,25 +2,72 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 
-class GateDefinition(msgspec.Struct, frozen=True):
-    """One gate: `parameters` is the JSON Schema of its arguments. Treat it as constant."""
+class GateDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One gate: `parameters` is the JSON Schema of its arguments. Treat it as constant.
+
+    What an `ephemeral` gate gives is shown to the crystal in the very next request only (PROD-5).
+    """
 
     name: str
     description: str
     parameters: dict[str, Any]
+    ephemeral: bool = False
 
 
-DONE = GateDefinition(
+DONE: Final = GateDefinition(
     name="done",
     description="Finish: say that the task is complete and give the answer.",
     parameters={
         "type": "object",
-        "properties": {"answer": {"type": "string", "description": "the final answer, as the asker will read it"}},
+        "properties": {"answer": {"description": "the final answer, as the asker will read it"}},
         "required": ["answer"],
     },
 )
+
+_REQUEST: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "intent": {"type": "string", "description": "what the child is to do"},
+        "context": {"description": "data for the child; in a circle of code it is the variable `context`"},
+        "system_prompt": {"type": "string", "description": "the child's system prompt; default: yours"},
+        "gates": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "which of your gates the child has; default: all",
+        },
+        "crystal": {"type": "string", "description": "the name of another model for the child"},
+        "max_depth": {"type": "integer", "minimum": 0, "description": "how deep the child may delegate in turn"},
+    },
+    "required": ["intent"],
+}
+
+CALL_AGENT: Final = GateDefinition(
+    name="call_agent",
+    description="Give a part of the task to a child entity with a context of its own, and wait for its answer.",
+    parameters=_REQUEST,
+)
+
+CALL_AGENT_BATCH: Final = GateDefinition(
+    name="call_agent_batch",
+    description="Give several parts to child entities that work at the same time; the answers come in your order.",
+    parameters={
+        "type": "object",
+        "properties": {"requests": {"type": "array", "items": _REQUEST}},
+        "required": ["requests"],
+    },
+)
+
+EXECUTE: Final = "execute"
+"""The one tool that a code medium offers to the crystal."""
+
+_ALIASES: Final = {"call_entity": CALL_AGENT.name, "call_entity_batch": CALL_AGENT_BATCH.name}
+
+
+def canonical(name: str) -> str:
+    """The gate's name here for a name that came in as text: `call_entity` is `call_agent` (D-002)."""
+    return _ALIASES.get(name, name)

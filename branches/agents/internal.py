@@ -1,37 +1,89 @@
 """The entries that only the Agents service itself writes and reads: what the loom is made of.
 
 All records of one episode carry their prompt as cause, and the run's id derives from the prompt's. So turn ids,
-parents and sequence need no fields: a turn is `(run, turn)`, its parent the turn before it.
+parents and sequence need no fields: a turn is `(run, turn)`, its parent the turn before it. A child's episode has the
+id of the call that summoned it as its run. A call's id stands in the envelope, as correlation id of call and outcome.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+
+from branches.agents.call import Sampling
 from branches.agents.crystal import ToolCall, ToolChoice, Usage
+from branches.agents.entries import LastTurn
+from branches.agents.folding import Folding
 from branches.agents.gates import GateDefinition
 from branches.agents.wards import Wards
 from branches.settled import Mark
 from journals import Entry
 
 
-class EntityCast(Entry, frozen=True, kw_only=True):
+class EntityCast(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """The call and the circle that this session's entity works under from here on: the root of what follows.
 
     Written before the first episode of a session, and again before the next one when the configuration has changed;
-    an episode keeps those that it began under.
+    an episode keeps those that it began under. `cantrip` is a digest of all the rest but `entity`.
     """
 
     entity: str
+    cantrip: str
     system_prompt: str | None
     require_done_tool: bool
     tool_choice: ToolChoice
     gates: tuple[GateDefinition, ...]
     wards: Wards
+    sampling: Sampling = Sampling()
+    medium: str = "tools"
+    folding: Folding | None = None
 
 
-class CrystalCalled(Entry, frozen=True, kw_only=True):
+class EntityForked(Entry, frozen=True, kw_only=True):
+    """This session goes on from a turn of another one: the path from there to its root comes before its own turns.
+
+    `session` is read up to `position`, which is where the turn `(run, turn)` had ended.
+    """
+
+    session: str
+    run: str
+    turn: int
+    position: int
+
+
+class EntitySummoned(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """A child entity begins, by a call made in `scope`. Its own run is the call's id.
+
+    The child's circle derives from its parent's, so only what was asked for is recorded.
+    """
+
+    scope: str
+    entity: str
+    intent: str
+    attempt: int = 1
+    context: Any = None
+    system_prompt: str | None = None
+    gates: tuple[str, ...] | None = None
+    crystal: str | None = None
+    max_depth: int | None = None
+
+
+class EntityReturned(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """A child's episode is over; the fields are those of `AgentResponse`."""
+
+    text: str
+    answer: Any = None
+    ending: str = "terminated"
+    ward: str | None = None
+    last: LastTurn | None = None
+
+
+class CrystalCalled(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """Written before the crystal is asked. The messages are a fold of the journal; `context` is their digest.
 
-    `attempt` counts from 1: an attempt without an outcome was cut off, and the crystal is asked again.
+    `attempt` counts from 1: an attempt without an outcome was cut off, and the crystal is asked again. `reserved` are
+    the tokens set aside for it where a ward bounds them.
     """
 
     run: str
@@ -39,6 +91,18 @@ class CrystalCalled(Entry, frozen=True, kw_only=True):
     attempt: int
     context: str
     messages: int
+    reserved: int = 0
+
+
+class CrystalRetried(Entry, frozen=True, kw_only=True):
+    """An attempt failed in a way that may pass; the next one comes `delay_s` seconds later. Not a turn."""
+
+    run: str
+    turn: int
+    attempt: int
+    error: str
+    code: str
+    delay_s: float
 
 
 class AgentUtterance(Entry, frozen=True, kw_only=True):
@@ -60,6 +124,73 @@ class CrystalFailed(Entry, frozen=True, kw_only=True):
     error: str
     code: str
     duration_ms: float
+
+
+class GateCalled(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """The entity calls a gate that is served in its own process, by a call made in `scope`."""
+
+    scope: str
+    gate: str
+    arguments: dict[str, Any]
+    attempt: int = 1
+
+
+class GateReturned(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """What the gate gave, or with a `code` why it gave nothing."""
+
+    result: Any = None
+    error: str | None = None
+    code: str | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A gate call in code that never left the circle: the how-manieth call of the code it was, counted from 0."""
+
+    index: int
+    gate: str
+    arguments: Any
+    reason: str
+
+
+class CodeReturned(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """What the code of an utterance came to. The code is the utterance's; gate calls in it are records of their own.
+
+    `output` is what it printed, `value` its last expression, `error` what it threw. With `finished` it called `done`,
+    and `value` is the answer.
+    """
+
+    scope: str
+    output: str = ""
+    value: Any = None
+    error: str | None = None
+    finished: bool = False
+    refusals: tuple[Refusal, ...] = ()
+
+
+class SandboxKept(Entry, frozen=True, kw_only=True):
+    """A snapshot of a sandbox's variables as they were after a turn: a cache, which may be lost."""
+
+    run: str
+    turn: int
+    engine: str
+    blob: str
+
+
+class ContextFolded(Entry, frozen=True, kw_only=True):
+    """From this turn's request on, the messages of turns up to `through` are shown as `summary`. None is lost."""
+
+    run: str
+    turn: int
+    through: int
+    summary: str
+
+
+class TurnRewarded(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """A reward for a turn of the loom, by its id; of several the newest counts."""
+
+    turn: str
+    reward: float
+    by: str = ""
 
 
 class AgentsSettled(Mark, frozen=True, kw_only=True):

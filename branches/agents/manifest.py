@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from branches.agents.entries import (
+    AgentCancel,
     AgentChunk,
     AgentPrompt,
     AgentResponse,
@@ -12,7 +13,23 @@ from branches.agents.entries import (
     AgentToolFault,
     AgentToolResult,
 )
-from branches.agents.internal import AgentsSettled, AgentUtterance, CrystalCalled, CrystalFailed, EntityCast
+from branches.agents.internal import (
+    AgentsSettled,
+    AgentUtterance,
+    CodeReturned,
+    ContextFolded,
+    CrystalCalled,
+    CrystalFailed,
+    CrystalRetried,
+    EntityCast,
+    EntityForked,
+    EntityReturned,
+    EntitySummoned,
+    GateCalled,
+    GateReturned,
+    SandboxKept,
+    TurnRewarded,
+)
 from branches.manifest import Direction, Kind, Manifest
 
 AGENTS = Manifest(
@@ -26,10 +43,26 @@ AGENTS = Manifest(
         Kind(AgentToolCall, Direction.PRODUCES, answers=(AgentToolResult, AgentToolFault)),
         Kind(AgentToolResult, Direction.ACCEPTS),
         Kind(AgentToolFault, Direction.ACCEPTS),
-        Kind(EntityCast, Direction.INTERNAL),
-        Kind(CrystalCalled, Direction.INTERNAL),
-        Kind(AgentUtterance, Direction.INTERNAL),
-        Kind(CrystalFailed, Direction.INTERNAL),
-        Kind(AgentsSettled, Direction.INTERNAL),
+        Kind(AgentCancel, Direction.ACCEPTS),
+        *(
+            Kind(entry, Direction.INTERNAL)
+            for entry in (
+                EntityCast,
+                EntityForked,
+                EntitySummoned,
+                EntityReturned,
+                CrystalCalled,
+                CrystalRetried,
+                AgentUtterance,
+                CrystalFailed,
+                GateCalled,
+                GateReturned,
+                CodeReturned,
+                SandboxKept,
+                ContextFolded,
+                TurnRewarded,
+                AgentsSettled,
+            )
+        ),
     ),
 )

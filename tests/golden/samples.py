@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from branches.agents import AGENTS
+from branches.agents.call import Sampling
 from branches.agents.crystal import ToolCall, Usage
 from branches.agents.entries import (
+    AgentCancel,
     AgentChunk,
     AgentPrompt,
     AgentResponse,
@@ -17,8 +19,26 @@ from branches.agents.entries import (
     AgentToolResult,
     LastTurn,
 )
+from branches.agents.folding import Folding
 from branches.agents.gates import GateDefinition
-from branches.agents.internal import AgentsSettled, AgentUtterance, CrystalCalled, CrystalFailed, EntityCast
+from branches.agents.internal import (
+    AgentsSettled,
+    AgentUtterance,
+    CodeReturned,
+    ContextFolded,
+    CrystalCalled,
+    CrystalFailed,
+    CrystalRetried,
+    EntityCast,
+    EntityForked,
+    EntityReturned,
+    EntitySummoned,
+    GateCalled,
+    GateReturned,
+    Refusal,
+    SandboxKept,
+    TurnRewarded,
+)
 from branches.agents.wards import Wards
 from branches.chat import CHAT
 from branches.chat.entries import (
@@ -53,17 +73,19 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
     ),
     "agents": (
         AgentPrompt(sender="ada", text="what files are here?"),
+        AgentCancel(prompt="p-1"),
         AgentThought(sender="agents", text="I should look"),
         AgentResponse(
             sender="agents",
             text="two files",
             ending="truncated",
             ward="max_turns",
+            answer={"files": 2},
             last=LastTurn(turn=2, usage=Usage(prompt=10, completion=5), duration_ms=12.5),
         ),
         AgentChunk(stream="u-1", index=0, text="two "),
         AgentStreamCompleted(stream="u-1"),
-        AgentToolCall(correlation_id="c-1", tool_name="fs.list_dir", arguments={"path": "."}),
+        AgentToolCall(correlation_id="c-1", tool_name="fs.list_dir", arguments={"path": "."}, scope="run-1"),
         AgentToolResult(correlation_id="c-1", result={"entries": ["a.txt"]}),
         AgentToolFault(correlation_id="c-2", error="took too long", code="timeout"),
         EntityCast(
@@ -71,10 +93,29 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
             system_prompt="You are the keeper of this workspace.",
             require_done_tool=False,
             tool_choice="auto",
-            gates=(GateDefinition("done", "Finish.", {"type": "object"}),),
-            wards=Wards(max_turns=40),
+            cantrip="digest",
+            gates=(GateDefinition("done", "Finish.", {"type": "object"}, ephemeral=True),),
+            wards=Wards(max_turns=40, narrow={"read": {"path": ("data/*",)}}),
+            sampling=Sampling(temperature=0.7, stop=("END",)),
+            medium="javascript",
+            folding=Folding(strategy="summary", trigger_after_turns=20),
         ),
-        CrystalCalled(run="run-1", turn=1, attempt=1, context="digest", messages=2),
+        EntityForked(session="s-1", run="run-1", turn=3, position=17),
+        EntitySummoned(
+            scope="run-1",
+            entity="entity-2",
+            intent="count them",
+            context={"files": ["a.txt"]},
+            system_prompt="You count.",
+            gates=("done",),
+            crystal="small",
+            max_depth=0,
+        ),
+        EntityReturned(
+            text="one", answer=1, ending="terminated", last=LastTurn(turn=1, usage=Usage(prompt=3), duration_ms=2.0)
+        ),
+        CrystalCalled(run="run-1", turn=1, attempt=1, context="digest", messages=2, reserved=4096),
+        CrystalRetried(run="run-1", turn=1, attempt=1, error="slow down", code="rate_limited", delay_s=1.5),
         AgentUtterance(
             run="run-1",
             turn=1,
@@ -84,6 +125,18 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
             duration_ms=12.5,
         ),
         CrystalFailed(run="run-1", turn=1, error="overloaded", code="unavailable", duration_ms=3.0),
+        GateCalled(scope="run-1", gate="echo", arguments={"text": "hi"}, attempt=2),
+        GateReturned(result="hi"),
+        CodeReturned(
+            scope="run-1",
+            output="hello\n",
+            value=42,
+            error="Error: no",
+            refusals=(Refusal(0, "fetch", {"url": "x"}, "gate not available"),),
+        ),
+        SandboxKept(run="run-1", turn=4, engine="quickjs", blob="blob-1"),
+        ContextFolded(run="run-1", turn=9, through=5, summary="It listed the files."),
+        TurnRewarded(turn="turn-1", reward=1.0, by="ada"),
         AgentsSettled(position=42),
     ),
     "spellcasting": (
