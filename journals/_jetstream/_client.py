@@ -54,6 +54,8 @@ def parse_headers(raw: bytes) -> dict[str, str]:
 
 def encode_publish(subject: str, reply: str, headers: dict[str, str], body: bytes) -> bytes:
     """The frame of a message whose headers have been checked."""
+    if not headers:
+        return b"".join((f"PUB {subject} {reply} {len(body)}\r\n".encode(), body, b"\r\n"))
     block = "NATS/1.0\r\n" + "".join([f"{name}: {value}\r\n" for name, value in headers.items()]) + "\r\n"
     raw = block.encode()
     size = len(raw)
@@ -69,7 +71,18 @@ class FastClient(Client):
         self._ps = self._parser = _FastParser(self, self.receive)
         self._flushing = False
 
+    def abort(self) -> None:
+        """Give the connection up at once, with what the server has not taken."""
+        writer: Any = getattr(self._transport, "_io_writer", None)
+        if writer is not None:
+            writer.transport.abort()
+
+    async def _attempt_reconnect(self) -> None:
+        self.abort()  # a server that stands still takes nothing, and closing would wait for it
+        await super()._attempt_reconnect()
+
     async def _read_loop(self) -> None:
+        self._parser.reset()  # the beginning of a message may have come while the last connection was given up
         transport: Any = self._transport
         reader: Any = getattr(transport, "_io_reader", None)
         if reader is not None and hasattr(reader, "_buffer"):

@@ -6,22 +6,26 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 import nats.errors
-from nats.aio.msg import Msg
 
 from journals._errors import StoreMismatch, StoreRefused, StoreUnavailable
-from journals._jetstream._client import FastClient
+from journals._jetstream._asking import Asker, IsLast
+from journals._jetstream._client import Delivery, FastClient
 from journals._urls import without_credentials
 
 MINIMUM_SERVER = (2, 14)
 _CONNECT_TIMEOUT = 5.0
+_CLOSE_TIMEOUT = 1.0
 _RECONNECT_WAIT = 0.1
+_SOON = 0.01
+_NOBODY = b"NATS/1.0 503"
 _FEW = 8
 _AROUND = 64 * 1024
-_DENIED = re.compile(r"permissions violation for publish to \"(?P<subject>[^\"]*)\"", re.IGNORECASE)
+_DENIED = re.compile(r"permissions violation for (?:publish|subscription) to \"(?P<subject>[^\"]*)\"", re.IGNORECASE)
 _log = logging.getLogger("coven.journals")
 
 
@@ -36,11 +40,12 @@ class Connection:
     def __init__(self, url: str, patience: float) -> None:
         self._address, self.url, self.patience = url, without_credentials(url), patience
         self.client = FastClient()
-        self.on_lost: list[Callable[[], None]] = []
-        self.on_denied: list[Callable[[str], None]] = []
+        self._asker = Asker(self.client)
+        self.on_lost: list[Callable[[], None]] = [self._asker.lost]
+        self.on_denied: list[Callable[[str], None]] = [self._asker.denied]
         self.few = asyncio.Semaphore(_FEW)
         self._connected = asyncio.Event()
-        self._closed = False
+        self._closed = ""
         self._last_error: Exception | None = None
         self._opened = False
 
@@ -81,10 +86,12 @@ class Connection:
             pending_size=0,
             skip_subject_validation=True,
             error_cb=self._error,
+            closed_cb=self._gone,
             disconnected_cb=self._disconnected,
             reconnected_cb=self._reconnected,
             **options,
         )
+        await self._asker.open()
         self._opened = True
         self._connected.set()
 
@@ -111,13 +118,16 @@ class Connection:
 
     async def ready(self) -> None:
         """Wait until connected. Raises `StoreUnavailable` when that takes longer than the patience."""
-        if self._connected.is_set() and not self._closed:
+        if self.client.is_connected and self._connected.is_set() and not self._closed:
             return
         try:
             async with asyncio.timeout(self.patience):
                 await self._connected.wait()
+                while not self.client.is_connected and not self._closed:
+                    await asyncio.sleep(_SOON)  # it has lost the server, and says so in a moment
+                    await self._connected.wait()
             if self._closed:
-                raise StoreUnavailable(f"the connection to {self.url} has been closed here")
+                raise StoreUnavailable(f"the connection to {self.url} has been closed {self._closed}")
         except TimeoutError:
             raise StoreUnavailable(
                 f"the NATS server at {self.url} has been away for {self.patience:.0f} s; what was acknowledged is "
@@ -128,40 +138,48 @@ class Connection:
         """So many bytes, or as many as the largest message of this server takes with all that is around it."""
         return max(size, self.client.max_payload + _AROUND)
 
-    async def request(self, subject: str, body: bytes = b"", *, timeout: float = 5.0) -> Msg:
+    async def ask(self, subject: str, body: bytes, is_last: IsLast) -> list[Delivery]:
+        """See `Asker.ask`."""
+        return await self._asker.ask(subject, body, is_last)
+
+    async def request(self, subject: str, body: bytes = b"", *, timeout: float = 5.0) -> Delivery:
         """Ask something that may be asked twice; asked again after an outage. Raises `StoreUnavailable`."""
         deadline = asyncio.get_running_loop().time() + self.patience
-        task = asyncio.current_task()
-        cancelled_before = 0 if task is None else task.cancelling()
         while True:
             await self.ready()
             try:
-                return await self.client.request(subject, body, timeout=timeout)
+                async with asyncio.timeout(timeout):
+                    (answer,) = await self._asker.ask(subject, body)
+                if not answer.headers.startswith(_NOBODY):
+                    return answer
+                problem = "nobody answers it"
             except (nats.errors.Error, OSError, TimeoutError) as error:
-                if asyncio.get_running_loop().time() > deadline or self.client.is_closed:
-                    raise StoreUnavailable(
-                        f"the NATS server at {self.url} does not answer {subject} ({type(error).__name__}); is "
-                        "JetStream enabled there, and may this account use it? `coven doctor` says more"
-                    ) from None
-                await asyncio.sleep(_RECONNECT_WAIT)
-            finally:
-                if task is not None and task.cancelling() > cancelled_before:
-                    # the client waits by `wait_for`, which before Python 3.12 swallows a cancellation that comes
-                    # together with the reply
-                    raise asyncio.CancelledError
+                problem = str(error) or type(error).__name__
+            if asyncio.get_running_loop().time() > deadline:
+                raise StoreUnavailable(
+                    f"the NATS server at {self.url} does not answer {subject} ({problem}); is JetStream enabled there, "
+                    "and may this account use it? `coven doctor` says more"
+                )
+            await asyncio.sleep(_RECONNECT_WAIT)
 
     async def api(self, operation: str, request: Any = None) -> dict[str, Any]:
         """One call of the JetStream API; the reply is given as it comes, an `error` included."""
         body = b"" if request is None else msgspec.json.encode(request)
         reply = await self.request(f"$JS.API.{operation}", body)
-        return msgspec.json.decode(reply.data)
+        return msgspec.json.decode(reply.body)
 
     async def close(self) -> None:
-        """Close at once; nothing is buffered, so there is nothing to wait for."""
-        self._closed = True
+        """Close at once, and end whatever waits. A server that stands still is waited for a second."""
+        self._closed = self._closed or "here"
         self._connected.set()  # so that whoever waits for the server learns that it is over
         if not self.client.is_closed:
-            await self.client.close()
+            alarm = asyncio.get_running_loop().call_later(_CLOSE_TIMEOUT, self.client.abort)
+            try:
+                with suppress(OSError, nats.errors.Error):  # it may be lost at this very moment
+                    await self.client.close()
+            finally:
+                alarm.cancel()
+                self._tell_lost()
 
     async def _error(self, error: Exception) -> None:
         self._last_error = error
@@ -174,11 +192,21 @@ class Connection:
         if not self._opened and _is_refusal(error):
             raise error  # ends the client's connecting, which would try the same credentials again
 
+    async def _gone(self) -> None:
+        """The client has closed: because we did, or for good, after something that it takes for fatal."""
+        if not self._closed:
+            self._closed = f"for good, after the server said: {self.client.last_error}; start again"
+            _log.error("the connection to %s has been closed %s", self.url, self._closed)
+        self._connected.set()
+
     async def _disconnected(self) -> None:
         if not self._closed:
             self._connected.clear()
         if not self.client.is_closed:
             _log.warning("the NATS server at %s is away; waiting for it", self.url)
+        self._tell_lost()
+
+    def _tell_lost(self) -> None:
         for callback in self.on_lost:
             callback()
 

@@ -26,7 +26,7 @@ _MAX_BYTES = 2 * 1024 * 1024
 _TIMEOUT = 10.0
 _LAG_WAIT = 0.01
 _NO_MESSAGE = 10037
-_NOT_FOUND, _NOBODY = "404", "503"
+_END_OF_BATCH, _NOT_FOUND = "204", "404"
 _SEQUENCE = b"\r\nNats-Sequence: "
 
 
@@ -62,8 +62,21 @@ async def read_subject(stream: Stream, subject: str, after: int, before: int | N
     upto = maxsize if before is None else before - 1
     if stream.replicated:
         upto = await _reached(stream, subject, upto)
+    loop = asyncio.get_running_loop()
+    deadline = None
     while after < upto:
-        group, ended = await _batch(stream, subject, after + 1)
+        answer = await _batch(stream, subject, after + 1)
+        if answer is None:
+            if deadline is None:
+                deadline = loop.time() + stream.connection.patience
+            elif loop.time() > deadline:
+                raise StoreUnavailable(
+                    f"stream {stream.name!r} does not answer direct gets; is `allow_direct` still on? "
+                    "`nats stream info` says so, and `coven doctor` says more"
+                )
+            continue
+        deadline = None
+        group, ended = answer
         wanted = [stored for stored in group if stored.position <= upto]
         if wanted:
             yield wanted
@@ -81,44 +94,32 @@ async def _reached(stream: Stream, subject: str, upto: int) -> int:
     return 0 if newest is None else min(upto, newest.position)
 
 
-async def _batch(stream: Stream, subject: str, start: int) -> tuple[list[Stored], bool]:
+async def _batch(stream: Stream, subject: str, start: int) -> tuple[list[Stored], bool] | None:
     """Up to 500 messages, and whether they are the last ones that whoever answered has of the subject.
 
-    There are none when the connection was lost meanwhile.
+    None when no answer came: the connection was lost meanwhile, or the server does not serve this stream just now.
     """
-    client = stream.connection.client
-    limits = {"batch": _BATCH, "max_bytes": stream.connection.at_least_one(_MAX_BYTES)}
+    connection = stream.connection
+    limits = {"batch": _BATCH, "max_bytes": connection.at_least_one(_MAX_BYTES)}
     request = msgspec.json.encode({"seq": start, "next_by_subj": stream.prefix + subject, **limits})
-    finished: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-    deliveries: list[Delivery] = []
-
-    def receive(delivery: Delivery) -> None:
-        if _SEQUENCE in delivery.headers:
-            deliveries.append(delivery)
-        elif not finished.done():
-            finished.set_result(delivery.headers)
-
-    await stream.connection.ready()
-    inbox = client.new_inbox()
+    await connection.ready()
     try:
-        async with stream.connection.few:
-            subscription = await client.listen(inbox, receive)
-            try:
-                await client.publish(f"$JS.API.DIRECT.GET.{stream.name}", request, inbox)
-                async with asyncio.timeout(_TIMEOUT):
-                    end = parse_headers(await finished)
-            finally:
-                await client.forget(subscription)
+        async with connection.few, asyncio.timeout(_TIMEOUT):
+            *deliveries, last = await connection.ask(f"$JS.API.DIRECT.GET.{stream.name}", request, _is_end)
     except (TimeoutError, nats.errors.Error, OSError):
-        await asyncio.sleep(_LAG_WAIT)  # the client may not have told us yet that it lost the server: let it
-        return [], False
-    if end.get("Status") == _NOBODY:
+        return None
+    end = parse_headers(last.headers)
+    if end.get("Status") not in (_END_OF_BATCH, _NOT_FOUND):  # nobody serves it, or not now
         await stream.state()  # says so if the stream is gone
         await asyncio.sleep(_LAG_WAIT)
-        return [], False
+        return None
     cut = len(stream.prefix)
     group = [_stored(parse_headers(raw), body, cut) for _, _, raw, body in deliveries]
     return group, end.get("Status") == _NOT_FOUND or end.get("Nats-Num-Pending") == "0"
+
+
+def _is_end(delivery: Delivery) -> bool:
+    return _SEQUENCE not in delivery.headers
 
 
 def _stored(headers: dict[str, str], body: bytes, cut: int) -> Stored:

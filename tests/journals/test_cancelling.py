@@ -1,21 +1,73 @@
-"""A cancellation is never lost, however close it comes to an answer of the server."""
+"""A cancellation is never lost, however close it comes to an answer of the server; and a loss is heard of at once."""
 
 from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from journals import StoreUnavailable
+from journals._jetstream._client import Delivery
 from journals._jetstream._connection import Connection
 
 
-async def test_a_request_that_is_cancelled_together_with_its_reply_is_cancelled(nats_server):
-    connection = await Connection.open(nats_server.url, token=nats_server.token, credentials=None, patience=5)
-    await connection.request("$JS.API.INFO")
-    waiting = connection.client._resp_map  # the futures of the client's requests
+@pytest.fixture
+async def connection(nats_server):
+    connection = await Connection.open(nats_server.url, token=nats_server.token, credentials=None, patience=0.3)
+    yield connection
+    await connection.close()
+
+
+async def test_a_request_that_is_cancelled_together_with_its_reply_is_cancelled(connection: Connection):
+    asker, receivers = connection._asker, connection.client._receivers
+    (number,) = [number for number, receiver in receivers.items() if receiver == asker._answered]
+
+    def cancelling(delivery: Delivery) -> None:
+        asker._answered(delivery)
+        task.cancel()  # the reply is there, and not yet taken
+
+    receivers[number] = cancelling
     for _ in range(20):
         task = asyncio.create_task(connection.request("$JS.API.INFO"))
-        while not (replies := [future for future in waiting.values() if not future.done()]):
-            await asyncio.wait([task], timeout=0)
-        replies[0].add_done_callback(lambda _, task=task: task.cancel())  # when the reply is there, and not yet taken
         await asyncio.wait([task])
         assert task.cancelled()
+        assert not asker._questions
+
+
+async def test_a_question_is_asked_again_at_once_when_its_connection_is_cut(connection: Connection):
+    for _ in range(5):
+        waiting = asyncio.create_task(connection.request("nobody.hears.this", timeout=60))
+        while not connection._asker._questions:
+            await asyncio.wait([waiting], timeout=0)
+        connection._asker.lost()
+        assert (await asyncio.wait_for(connection.api("INFO"), 5))["type"].endswith("account_info_response")
+        with pytest.raises(StoreUnavailable, match="does not answer nobody"):
+            await asyncio.wait_for(waiting, 10)
+
+
+async def test_closing_ends_whoever_waits(connection: Connection):
+    waiting = asyncio.create_task(connection.request("$JS.API.INFO", timeout=60))
+    while not connection._asker._questions:
+        await asyncio.wait([waiting], timeout=0)
     await connection.close()
+    with pytest.raises(StoreUnavailable, match="has been closed here"):
+        await asyncio.wait_for(waiting, 5)
+
+
+async def test_a_connection_that_the_server_ends_for_good_says_so_at_once(connection: Connection):
+    await connection.client._process_err("'user authentication expired'")
+    with pytest.raises(StoreUnavailable, match="closed for good, after the server said: nats: user"):
+        while True:
+            await connection.request("$JS.API.INFO")
+
+
+async def test_closing_while_the_connection_is_being_lost_raises_nothing(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+):
+    async def lost() -> None:
+        raise ConnectionResetError("Connection lost")
+
+    monkeypatch.setattr(connection.client._transport, "drain", lost)
+    connection.client._pending_data_size = 1
+    await connection.close()
+    assert connection.client.is_closed
