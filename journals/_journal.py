@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import msgspec
 
 from journals._cursor import RouteCursor, Term
 from journals._entry import Entry, EntryRegistry
-from journals._envelope import BLOB, CLAIM_KIND, ID, IMPORTED, KIND, TIME, WRITER, Content, Envelope, lane_subject
+from journals._envelope import CLAIM_KIND, ID, IMPORTED, KIND, TIME, WRITER, Content, Envelope, lane_subject
 from journals._errors import AppendOnly, ClaimLost, FenceRefused, IdConflict, InvalidEntry, JournalError, Unacknowledged
 from journals._faults import ARMED, fault_point
 from journals._ids import random_id
-from journals._log import Fence, Log, Message, Stored
-from journals._merge import merge_by_position
+from journals._log import Fence, Log, Message
+from journals._reader import JournalReader
 from journals._record import Appended, Claim, Draft, Lane, Record
-from journals._sessions import SubjectIndex, SubjectIndexes
+from journals._sessions import SubjectIndex
 
 Clock = Callable[[], float]
 INLINE_LIMIT = 256 * 1024
 BODY_LIMIT = 64 * 1024 * 1024
 MAX_BATCH = 1000
-_OPEN_SUBJECTS, _KNOWN_IDS = 10_000, 2_000_000
-_REVERSE_WINDOW = 500
 
 
-class Journal:
+class Journal(JournalReader):
     """Append, claim, read, tail. The same on JetStream and in memory; open it through a store.
 
     Appending is idempotent by id for ever: the writer knows the ids of a session from the journal itself, not from
@@ -46,20 +42,9 @@ class Journal:
         inline_limit: int = INLINE_LIMIT,
         body_limit: int = BODY_LIMIT,
     ) -> None:
-        self.log, self.registry, self._clock = log, registry, clock
-        self._envelope = Envelope(log, registry, inline_limit, body_limit)
-        self._indexes = SubjectIndexes(_OPEN_SUBJECTS, _KNOWN_IDS)
+        super().__init__(log, Envelope(log, registry, inline_limit, body_limit))
+        self.registry, self._clock = registry, clock
         self._writer = secrets.token_hex(4)
-
-    def __repr__(self) -> str:
-        return f"<Journal {self.name} on {self.log!r}>"
-
-    @property
-    def name(self) -> str:
-        """The branch instance whose journal this is."""
-        return self.log.name
-
-    # Writing
 
     async def append(
         self,
@@ -162,96 +147,6 @@ class Journal:
     def delete(self, *_: object) -> NoReturn:
         """Always raises `AppendOnly`: nothing is ever taken out of a journal."""
         raise AppendOnly("loom is append-only")
-
-    # Reading
-
-    async def read(
-        self,
-        *,
-        after: int = 0,
-        before: int | None = None,
-        kinds: Collection[str] | None = None,
-        session: str | None = None,
-        reverse: bool = False,
-    ) -> AsyncGenerator[Record[Entry]]:
-        """What is recorded now, in order: positions between `after` and `before`, both exclusive."""
-        if reverse:
-            async for stored in self._read_backwards(session, after, before):
-                if _is_of(stored, kinds) and (record := await self._unpack(stored)):
-                    yield record
-            return
-        async for group in self._read(session, after, before):
-            for stored in group:
-                if _is_of(stored, kinds) and (record := await self._unpack(stored)):
-                    yield record
-
-    async def tail(
-        self, after: int = 0, *, kinds: Collection[str] | None = None, session: str | None = None
-    ) -> AsyncGenerator[Record[Entry]]:
-        """Everything behind a position, for ever. Never skips, never repeats; a slow reader slows the reading."""
-        async with aclosing(self.tail_groups(after, kinds=kinds, session=session)) as groups:
-            async for group in groups:
-                for record in group:
-                    yield record
-
-    async def tail_groups(
-        self, after: int = 0, *, kinds: Collection[str] | None = None, session: str | None = None
-    ) -> AsyncGenerator[list[Record[Entry]]]:
-        """`tail` in groups of what is there at once, for readers that work on many together."""
-        subjects = None if session is None else {lane_subject(lane, session) for lane in Lane}
-        began, overhear = self._indexes.tailing(), self._indexes.overhear
-
-        def hears(stored: Stored) -> bool:
-            overhear(stored, began)
-            if subjects is not None and stored.subject not in subjects:
-                return False
-            return _is_of(stored, kinds)
-
-        async with aclosing(self.log.tail(after, hears)) as groups:
-            async for group in groups:
-                records: list[Record[Entry]] = []
-                for stored in group:
-                    if (record := await self._unpack(stored)) is not None:
-                        records.append(record)
-                        if BLOB in stored.headers:  # large bodies are not gathered in memory
-                            yield records
-                            records = []
-                if records:
-                    yield records
-
-    async def wait_for(
-        self,
-        wanted: str | Callable[[Record[Entry]], bool],
-        *,
-        after: int = 0,
-        kinds: Collection[str] | None = None,
-        session: str | None = None,
-        timeout: float | None = None,
-    ) -> Record[Entry]:
-        """The first record with this correlation id, or that the predicate accepts.
-
-        `timeout` is in seconds; raises `TimeoutError` when it passes.
-        """
-        async with asyncio.timeout(timeout), aclosing(self.tail(after, kinds=kinds, session=session)) as records:
-            async for record in records:
-                if wanted(record) if callable(wanted) else record.correlation_id == wanted:
-                    return record
-        raise JournalError(f"the tail of {self.name} ended")  # a tail never ends by itself
-
-    async def last(self, *, session: str | None = None, kinds: Collection[str] | None = None) -> Record[Entry] | None:
-        """The newest record, of a session or of some kinds where given; None when there is none."""
-        async for record in self.read(session=session, kinds=kinds, reverse=True):
-            return record
-        return None
-
-    async def get(self, position: int) -> Record[Entry] | None:
-        """The record at a position, or None."""
-        stored = await self.log.get(position)
-        return None if stored is None else await self._envelope.unpack(stored)
-
-    async def end(self) -> int:
-        """The position of the newest message of any sort; 0 when the journal is empty."""
-        return await self.log.end()
 
     def cursor(self, name: str, owner: str, term: Term) -> RouteCursor:
         """The place in this journal where a router remembers how far it has come."""
@@ -361,40 +256,6 @@ class Journal:
             hops=draft.hops,
             imported=bool(extra and IMPORTED in extra),
         )
-
-    async def _unpack(self, stored: Stored) -> Record[Entry] | None:
-        if BLOB in stored.headers:
-            return await self._envelope.unpack(stored)
-        return self._envelope.unpack_inline(stored)
-
-    async def _read(self, session: str | None, after: int, before: int | None) -> AsyncGenerator[Sequence[Stored]]:
-        if session is None:
-            async for group in self.log.read(None, after, before):
-                yield group
-            return
-        now = await self.log.end() + 1  # both lanes as they stand at one moment, or what came between would be missed
-        before = now if before is None else min(before, now)
-        subjects = [lane_subject(lane, session) for lane in Lane]
-        async for group in merge_by_position([self.log.read(subject, after, before) for subject in subjects]):
-            yield group
-
-    async def _read_backwards(self, session: str | None, after: int, before: int | None) -> AsyncGenerator[Stored]:
-        if session is not None:
-            everything = [stored async for group in self._read(session, after, before) for stored in group]
-            for stored in reversed(everything):
-                yield stored
-            return
-        top = before if before is not None else await self.log.end() + 1
-        while top > after + 1:
-            bottom = max(after, top - 1 - _REVERSE_WINDOW)
-            window = [stored async for group in self.log.read(None, bottom, top) for stored in group]
-            for stored in reversed(window):
-                yield stored
-            top = bottom + 1
-
-
-def _is_of(stored: Stored, kinds: Collection[str] | None) -> bool:
-    return kinds is None or stored.headers.get(KIND) in kinds
 
 
 def _draft(

@@ -286,6 +286,30 @@ class TestReading:
         assert await journal.last(session="s") == mine
         assert await journal.last(session="nobody") is None
 
+    async def test_the_last_of_a_session_needs_no_reading_of_it(
+        self, journal: Journal, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        claim = await journal.claim("s", "me")
+        await journal.append(Said(text="x"), session="s")  # the writer has read both lanes now
+        monkeypatch.setattr(journal.log, "read", None)
+        for number in range(4):
+            expect = claim if number % 2 else None
+            wanted = (await journal.append(Said(text="x"), session="s", expect=expect)).record
+            assert await journal.last(session="s") == wanted
+            assert await journal.last(session="s", kinds={"Said"}) == wanted
+        assert await journal.last(session="nobody", kinds={"Said"}) is None
+
+    async def test_the_last_of_a_session_is_found_behind_others_and_below_claims(self, journal: Journal) -> None:
+        heard = (await journal.append(Heard(text="long ago"), session="s")).record
+        for part in range(3):
+            await journal.append_all([Draft(entry=Said(text="x"), session="t", id=f"{part}-{n}") for n in range(900)])
+        said = (await journal.append(Said(text="y"), session="s")).record
+        await journal.claim("s", "me")
+        assert await journal.last(session="s") == said
+        assert await journal.last(session="s", kinds={"Heard"}) == heard
+        assert await journal.last(session="s", kinds={"Nothing"}) is None
+        assert [record async for record in journal.read(session="s", reverse=True)] == [said, heard]
+
     async def test_one_position(self, journal: Journal) -> None:
         written = (await journal.append(Said(text="x"), session="s")).record
         assert await journal.get(written.position) == written
