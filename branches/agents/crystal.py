@@ -60,14 +60,17 @@ class CrystalResponse(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CrystalError(Exception):
-    """An expected failure of a crystal: it is recorded, and ends the episode as `failed`.
+    """An expected failure of a crystal: it is recorded, and ends the episode as `failed` unless it is tried again.
 
-    `code` is one word, e.g. `invalid_response`, `rate_limited`, `refused`, `unavailable`.
+    `code` is one word, e.g. `invalid_response`, `rate_limited`, `refused`, `unavailable`. `status` is the provider's HTTP
+    status where it gave one, `retry_after_s` the seconds that it asks to be left alone.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(
+        self, code: str, message: str, *, status: int | None = None, retry_after_s: float | None = None
+    ) -> None:
         super().__init__(message)
-        self.code = code
+        self.code, self.status, self.retry_after_s = code, status, retry_after_s
 
 
 class Crystal(Protocol):
