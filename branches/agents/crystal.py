@@ -62,8 +62,8 @@ class CrystalResponse(msgspec.Struct, frozen=True, omit_defaults=True):
 class CrystalError(Exception):
     """An expected failure of a crystal: it is recorded, and ends the episode as `failed` unless it is tried again.
 
-    `code` is one word, e.g. `invalid_response`, `rate_limited`, `refused`, `unavailable`. `status` is the provider's HTTP
-    status where it gave one, `retry_after_s` the seconds that it asks to be left alone.
+    `code` is one word, e.g. `invalid_response`, `rate_limited`, `refused`, `unavailable`. `status` is the provider's
+    HTTP status where it gave one, `retry_after_s` the seconds that it asks to be left alone.
     """
 
     def __init__(

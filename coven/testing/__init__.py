@@ -1,6 +1,40 @@
 """Help for tests: ours and our users'."""
 
+from branches.agents.permission import Forbidding, ModelRequestForbidden
 from coven.testing.clock import ManualClock
-from coven.testing.scripted import ScriptedCrystal, ScriptExhausted, calls, finishes, says
+from coven.testing.scripted import (
+    ScriptedCrystal,
+    ScriptExhausted,
+    answers_openai,
+    at_once,
+    calls,
+    fails,
+    finishes,
+    runs,
+    says,
+)
 
-__all__ = ["ManualClock", "ScriptExhausted", "ScriptedCrystal", "calls", "finishes", "says"]
+__all__ = [
+    "Forbidding",
+    "ManualClock",
+    "ModelRequestForbidden",
+    "ScriptExhausted",
+    "ScriptedCrystal",
+    "answers_openai",
+    "at_once",
+    "calls",
+    "fails",
+    "finishes",
+    "forbid_model_requests",
+    "runs",
+    "says",
+]
+
+
+def forbid_model_requests() -> Forbidding:
+    """From now on no request to a real model is made; one that is tried raises `ModelRequestForbidden`.
+
+    Call it once in `conftest.py`, or hold it for a while: `with forbid_model_requests(): ...`. The environment
+    variable `COVEN_FORBID_MODEL_REQUESTS=1` does the same for a whole process.
+    """
+    return Forbidding()

@@ -7,8 +7,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, Usage
+from branches.agents.gates import EXECUTE
+from branches.agents.normalise import http_error, openai_response
 
 Answer = CrystalResponse | CrystalError | Callable[[CrystalRequest], CrystalResponse | Awaitable[CrystalResponse]]
 
@@ -21,38 +24,54 @@ class ScriptedCrystal:
     """Answers request after request from a list, and keeps the requests.
 
     An answer is a response, a `CrystalError` that is raised, or a function of the request, which may be async.
-    One instance may serve many entities at once; they then share one script, in the order in which they ask.
+    One instance may serve many entities at once; they then share one script, in the order in which they ask. `usage` is
+    that of each response which says none, and `otherwise` is the answer when the script is used up.
 
         crystal = ScriptedCrystal([calls(("fs.read_text", {"path": "a.txt"})), says("It says milk.")])
     """
 
-    def __init__(self, script: Iterable[Answer]) -> None:
-        self._script = list(script)
+    def __init__(
+        self, script: Iterable[Answer], *, usage: Usage | None = None, otherwise: Answer | None = None
+    ) -> None:
+        self._script, self._usage, self._otherwise = list(script), usage, otherwise
         self.requests: list[CrystalRequest] = []
 
     def __repr__(self) -> str:
-        return f"<ScriptedCrystal {len(self.requests)} of {len(self._script)} answers given>"
+        given = min(len(self.requests), len(self._script))
+        return f"<ScriptedCrystal {given} of {len(self._script)} answers given>"
+
+    @property
+    def remaining(self) -> int:
+        """How many answers of the script were not asked for yet."""
+        return max(0, len(self._script) - len(self.requests))
 
     async def invoke(self, request: CrystalRequest, on_text: Callable[[str], None] | None = None) -> CrystalResponse:
         """The next answer. Raises `ScriptExhausted` when there is none, and the `CrystalError` that stands there."""
         self.requests.append(request)
-        if len(self.requests) > len(self._script):
-            last = request.messages[-1]
-            raise ScriptExhausted(
-                f"the crystal was asked {len(self.requests)} times, its script has {len(self._script)} answers; "
-                f"the last message was {last.role}: {last.content!r}"
-            )
-        answer = self._script[len(self.requests) - 1]
+        answer = self._next(request)
         if isinstance(answer, CrystalError):
             raise answer
         if not isinstance(answer, CrystalResponse):
             given = answer(request)
             answer = given if isinstance(given, CrystalResponse) else await given
+        if self._usage is not None and answer.usage == Usage():
+            answer = replace(answer, usage=self._usage)
         if on_text is not None and answer.content:
-            for word in answer.content.splitlines(keepends=True):
-                on_text(word)
+            for line in answer.content.splitlines(keepends=True):
+                on_text(line)
                 await asyncio.sleep(0)
         return answer
+
+    def _next(self, request: CrystalRequest) -> Answer:
+        if len(self.requests) <= len(self._script):
+            return self._script[len(self.requests) - 1]
+        if self._otherwise is not None:
+            return self._otherwise
+        last = request.messages[-1]
+        raise ScriptExhausted(
+            f"the crystal was asked {len(self.requests)} times, its script has {len(self._script)} answers; "
+            f"the last message was {last.role}: {last.content!r}"
+        )
 
 
 def says(text: str, *, usage: Usage | None = None, thinking: str | None = None) -> CrystalResponse:
@@ -74,6 +93,35 @@ def calls(
     return CrystalResponse(content=text, tool_calls=tool_calls, usage=usage or Usage(), thinking=thinking)
 
 
-def finishes(answer: str) -> CrystalResponse:
+def finishes(answer: Any) -> CrystalResponse:
     """An answer that calls `done`."""
     return calls(("done", {"answer": answer}))
+
+
+def runs(code: str, *, usage: Usage | None = None) -> CrystalResponse:
+    """An answer that runs code, in a circle whose medium is a language."""
+    return calls((EXECUTE, {"code": code}), usage=usage)
+
+
+def fails(status: int, message: str, *, retry_after: str | None = None) -> CrystalError:
+    """The failure of a provider that answers with this HTTP status; `retry_after` is the header as it stands."""
+    return http_error(status, message, retry_after=retry_after)
+
+
+def answers_openai(raw: Mapping[str, Any]) -> Answer:
+    """An answer as a provider of OpenAI's format sends it, normalised as the real crystals do it."""
+    return lambda request: openai_response(raw)
+
+
+def at_once(*answers: Answer) -> list[Answer]:
+    """These answers, none of which comes before all of them are asked for: a proof that the askers work together."""
+    asked = asyncio.Barrier(len(answers))
+    return [_together(answer, asked) for answer in answers]
+
+
+def _together(answer: Answer, asked: asyncio.Barrier) -> Answer:
+    async def give(request: CrystalRequest) -> CrystalResponse:
+        await asked.wait()
+        return await ScriptedCrystal([answer]).invoke(request)
+
+    return give

@@ -7,8 +7,19 @@ import json
 
 import pytest
 
-from branches.agents import CrystalError, CrystalRequest, CrystalResponse, Message
-from coven.testing import ManualClock, ScriptedCrystal, ScriptExhausted, calls, finishes, says
+from branches.agents import CrystalError, CrystalRequest, CrystalResponse, Message, Usage
+from coven.testing import (
+    ManualClock,
+    ScriptedCrystal,
+    ScriptExhausted,
+    answers_openai,
+    at_once,
+    calls,
+    fails,
+    finishes,
+    runs,
+    says,
+)
 
 REQUEST = CrystalRequest([Message("user", "hi")])
 
@@ -72,3 +83,49 @@ async def test_a_test_may_wait_until_an_alarm_is_set() -> None:
     assert not waiting.done()
     clock.call_at(2, lambda: None)
     await waiting
+
+
+async def test_a_script_may_have_a_usage_for_all_and_an_answer_for_whoever_asks_on() -> None:
+    crystal = ScriptedCrystal([says("a"), says("b", usage=Usage(1, 1))], usage=Usage(9, 9), otherwise=says("more"))
+    answers = [await crystal.invoke(REQUEST) for _ in range(4)]
+    assert [(a.content, a.usage) for a in answers] == [
+        ("a", Usage(9, 9)),
+        ("b", Usage(1, 1)),
+        ("more", Usage(9, 9)),
+        ("more", Usage(9, 9)),
+    ]
+    assert (crystal.remaining, repr(crystal)) == (0, "<ScriptedCrystal 2 of 2 answers given>")
+
+
+async def test_a_provider_that_fails_says_its_status_and_when_to_come_back() -> None:
+    crystal = ScriptedCrystal([fails(429, "rate limited", retry_after="7"), fails(401, "who are you?")])
+    with pytest.raises(CrystalError, match="rate limited") as limited:
+        await crystal.invoke(REQUEST)
+    with pytest.raises(CrystalError) as refused:
+        await crystal.invoke(REQUEST)
+    assert (limited.value.code, limited.value.status, limited.value.retry_after_s) == ("rate_limited", 429, 7.0)
+    assert (refused.value.code, refused.value.status, refused.value.retry_after_s) == ("unauthorized", 401, None)
+
+
+async def test_an_answer_may_stand_as_a_provider_sends_it() -> None:
+    raw = {"choices": [{"message": {"content": "hello"}}], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
+    crystal = ScriptedCrystal([answers_openai(raw), answers_openai({"choices": []})])
+    assert await crystal.invoke(REQUEST) == CrystalResponse(content="hello", usage=Usage(3, 1))
+    with pytest.raises(CrystalError, match="no message"):
+        await crystal.invoke(REQUEST)
+
+
+async def test_code_is_a_call_of_the_one_tool_for_it() -> None:
+    (call,) = runs("done(1)").tool_calls
+    assert (call.gate, json.loads(call.arguments)) == ("execute", {"code": "done(1)"})
+
+
+async def test_answers_at_once_wait_for_each_other() -> None:
+    crystal = ScriptedCrystal([*at_once(says("a"), says("b")), says("c")])
+    first = asyncio.create_task(crystal.invoke(REQUEST))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not first.done()
+    assert (await crystal.invoke(REQUEST)).content == "b"
+    assert (await first).content == "a"
+    assert (await crystal.invoke(REQUEST)).content == "c"

@@ -1,0 +1,47 @@
+"""Insisting: `tool_choice: required` for a provider that cannot force its model to call a gate (CRYSTAL-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from branches.agents.crystal import Crystal, CrystalError, CrystalRequest, CrystalResponse, Message, Usage
+
+_DEMAND: Final = "Answer with a tool call, not with text. Call one of these: {gates}."
+
+
+class Insisting:
+    """A crystal that asks the one within again until it calls a gate, where a call is required.
+
+    What was said instead is shown to the crystal within and to nobody else: the entity sees one answer, with the tokens
+    of all. Text is told only once it is known to stand.
+    """
+
+    def __init__(self, crystal: Crystal, *, attempts: int = 3) -> None:
+        self._crystal, self._attempts = crystal, attempts
+
+    def __repr__(self) -> str:
+        return f"<Insisting, {self._attempts} attempts, on {self._crystal!r}>"
+
+    async def invoke(self, request: CrystalRequest, on_text: Callable[[str], None] | None = None) -> CrystalResponse:
+        """See `Crystal.invoke`. Raises `CrystalError` with code `invalid_response` if no attempt gave a gate call."""
+        if request.tool_choice != "required" or not request.tools:
+            return await self._crystal.invoke(request, on_text)
+        asked, usage = replace(request, tool_choice="auto"), Usage()
+        demand = Message("user", _DEMAND.format(gates=", ".join(gate.name for gate in request.tools)))
+        for _ in range(self._attempts):
+            pieces: list[str] = []
+            response = await self._crystal.invoke(asked, pieces.append)
+            usage += response.usage
+            if response.tool_calls or not response.content:
+                if on_text is not None:
+                    for piece in pieces:
+                        on_text(piece)
+                return replace(response, usage=usage)
+            asked = replace(asked, messages=(*asked.messages, Message("assistant", response.content), demand))
+        raise CrystalError(
+            "invalid_response",
+            f"crystal returned no tool call although tool_choice is 'required' and it was asked {self._attempts} times",
+        )
