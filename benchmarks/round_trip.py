@@ -58,6 +58,7 @@ class Echo(Spell, frozen=True, kw_only=True):
     """Give the text back."""
 
     full_name: ClassVar[str] = "bench.echo"
+    idempotent: ClassVar[bool] = True  # as reading a file is
     text: str
 
 

@@ -144,6 +144,15 @@ class Journal(JournalReader):
             fault_point(self.name, "claim", "after")
         return Claim(session, owner, position)
 
+    async def position_of(self, id: str, *, expect: Claim) -> int | None:
+        """Where the holder of a claim has written this id in the session's `out` lane; None where it has not.
+
+        It reads nothing but what the next append would read.
+        """
+        index = await self._indexes.acquire(lane_subject(Lane.OUT, expect.session), self.log, expect.position)
+        index.lock.release()
+        return index.ids.get(id)
+
     def delete(self, *_: object) -> NoReturn:
         """Always raises `AppendOnly`: nothing is ever taken out of a journal."""
         raise AppendOnly("loom is append-only")

@@ -28,13 +28,6 @@ class Outcome(msgspec.Struct, frozen=True):
     time: float
 
 
-class Writing(NamedTuple):
-    """An entry on its way into the journal. Without a correlation id of its own it has that of the run's cause."""
-
-    entry: Entry
-    correlation_id: str | None = None
-
-
 class Called(NamedTuple):
     """A record that says: this call was made. `action` is None where the journal holds only a reference to it."""
 
@@ -42,6 +35,18 @@ class Called(NamedTuple):
     scope: str
     attempt: int
     action: Action | None
+
+
+class Writing(NamedTuple):
+    """An entry on its way into the journal. Without a correlation id of its own it has that of the run's cause.
+
+    `makes` is the call that an outcome's entry makes as well: it is known before the entry is written, so that its
+    answer finds it, however soon it comes.
+    """
+
+    entry: Entry
+    correlation_id: str | None = None
+    makes: Called | None = None
 
 
 class Returned(NamedTuple):

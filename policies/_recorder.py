@@ -63,8 +63,8 @@ class Recorder:
             slot = self._slots.get(said.call_id)
             if isinstance(said, Called):
                 if slot is None:
-                    slot = self._slots[said.call_id] = Slot(said.action, record.time)
-                    self._unclaimed[said.scope][said.call_id] = slot
+                    slot = self._open_unclaimed(said)
+                slot.time = slot.time or record.time
                 slot.attempts = max(slot.attempts, said.attempt)
             elif slot is not None and slot.outcome is None:
                 slot.outcome = Outcome(_with_ids(said), round(record.time, 6))
@@ -87,6 +87,10 @@ class Recorder:
         slot = self._slots[call.id] = Slot(call.action)
         return slot
 
+    def _open_unclaimed(self, made: Called) -> Slot:
+        slot = self._slots[made.call_id] = self._unclaimed[made.scope][made.call_id] = Slot(made.action)
+        return slot
+
     async def write_call(self, call: Call, attempt: int) -> None:
         """Record the call, before anything is done. Raises what `Journal.append` raises."""
         writing = self._codec.encode_call(call, attempt)
@@ -98,7 +102,11 @@ class Recorder:
 
     async def write_outcome(self, call: Call, steps: Sequence[Step]) -> Outcome:
         """Record what the call came to. Raises what `Journal.append` raises."""
-        for record in await self._append(self._outcome(call, steps, "outcome")):
+        writings = self._outcome(call, steps, "outcome")
+        for _, writing in writings:
+            if writing.makes is not None:
+                self._open_unclaimed(writing.makes)
+        for record in await self._append(writings):
             self.observe(record)
         outcome = self._slots[call.id].outcome
         assert outcome is not None, f"the codec cannot read the outcome of {call} that it wrote"

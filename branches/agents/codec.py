@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -15,9 +15,10 @@ from branches.agents.entries import (
     AgentToolFault,
     AgentToolResult,
     LastTurn,
+    Utterance,
 )
 from branches.agents.internal import AgentUtterance, CrystalCalled, CrystalFailed
-from branches.agents.naming import CRYSTAL, LOOP, run_id, turn_id
+from branches.agents.naming import CRYSTAL, LOOP, gate_call_id, run_id, turn_id
 from journals import Entry, Record
 from policies import (
     Action,
@@ -35,13 +36,18 @@ UTTERANCE: Final = "utterance"
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """The payload of an utterance step."""
+    """The payload of an utterance step.
+
+    `first` holds the arguments of its first tool call, where that passes a gate that another branch serves, and
+    nothing is to happen before: then the utterance is written as that very call.
+    """
 
     content: str | None
     tool_calls: tuple[ToolCall, ...]
     usage: Usage
     duration_ms: float
     thinking: str | None = None
+    first: dict[str, Any] | None = None
 
 
 class AgentsCodec:
@@ -70,7 +76,11 @@ class AgentsCodec:
         return Writing(entry, correlation_id=call.id)
 
     def encode_outcome(self, call: Call, steps: Sequence[Step]) -> Sequence[Writing]:
-        """`AgentUtterance` with its `AgentThought`, `AgentResponse`, `CrystalFailed`, or a fault of our own."""
+        """`AgentResponse`, `CrystalFailed`, or a fault of our own.
+
+        What the crystal said is an `AgentUtterance`, or the `AgentToolCall` or `AgentResponse` that it begins with;
+        an `AgentThought` goes along.
+        """
         (step,) = steps
         payload = step.payload
         if call.action.policy == LOOP:
@@ -97,6 +107,17 @@ class AgentsCodec:
         if call.action.payload["text_ends"] and not said.tool_calls:
             last = LastTurn(turn=turn, usage=said.usage, duration_ms=said.duration_ms)
             return [*thoughts, Writing(AgentResponse(sender=self._sender, text=said.content or "", last=last))]
+        if said.first is not None:
+            whole = Utterance(
+                turn=turn,
+                content=said.content,
+                tool_calls=said.tool_calls,
+                usage=said.usage,
+                duration_ms=said.duration_ms,
+            )
+            id, gate = gate_call_id(run, turn, 0), said.tool_calls[0].gate
+            calling = AgentToolCall(correlation_id=id, tool_name=gate, arguments=said.first, said=whole)
+            return [*thoughts, Writing(calling, correlation_id=id, makes=_called(calling, run))]
         utterance = AgentUtterance(
             run=run,
             turn=turn,
@@ -114,37 +135,51 @@ class AgentsCodec:
             case CrystalCalled():
                 return [Called(turn_id(entry.run, entry.turn), entry.run, entry.attempt, None)]
             case AgentUtterance():
-                return [Returned(turn_id(entry.run, entry.turn), (_utterance(entry),))]
+                return [_said(entry)]
             case CrystalFailed():
                 step = failure(entry.code, entry.error, entry.duration_ms)
                 return [Returned(turn_id(entry.run, entry.turn), (step,))]
             case AgentToolCall():
-                scope = run_id(record.causation_id or "")
-                return [Called(entry.correlation_id, scope, 1, Action(entry.tool_name, entry.arguments))]
+                called = _called(entry, entry.scope or run_id(record.causation_id or ""))
+                said = utterance_in(record)
+                return [called] if said is None else [_said(said), called]
             case AgentToolResult() | AgentToolFault():
                 return [Returned(entry.correlation_id, (gate_outcome(entry),))]
             case AgentResponse():
                 run = run_id(record.causation_id or "")
                 end = Returned(run, (ending(entry.text, entry.ending, entry.ward),))
-                said = last_utterance(entry, run)
-                return [end] if said is None else [Returned(turn_id(run, said.turn), (_utterance(said),)), end]
+                said = utterance_in(record)
+                return [end] if said is None else [_said(said), end]
             case _:
                 return []
 
 
-def last_utterance(response: AgentResponse, run: str) -> AgentUtterance | None:
-    """The utterance of a response that is what the crystal said; None for one that the loop made."""
-    last = response.last
-    if last is None:
-        return None
-    return AgentUtterance(
-        run=run,
-        turn=last.turn,
-        content=response.text,
-        tool_calls=(),
-        usage=last.usage,
-        duration_ms=last.duration_ms,
-    )
+def utterance_in(record: Record[Entry]) -> AgentUtterance | None:
+    """What the crystal said, if this record says so: by itself, as the call it begins with, or as the response."""
+    entry, run = record.entry, run_id(record.causation_id or "")
+    match entry:
+        case AgentUtterance():
+            return entry
+        case AgentToolCall(said=Utterance() as said):
+            return AgentUtterance(
+                run=entry.scope or run,
+                turn=said.turn,
+                content=said.content,
+                tool_calls=said.tool_calls,
+                usage=said.usage,
+                duration_ms=said.duration_ms,
+            )
+        case AgentResponse(last=LastTurn() as last):
+            return AgentUtterance(
+                run=run,
+                turn=last.turn,
+                content=entry.text,
+                tool_calls=(),
+                usage=last.usage,
+                duration_ms=last.duration_ms,
+            )
+        case _:
+            return None
 
 
 def ending(text: str, how: str, ward: str | None = None) -> Step:
@@ -173,7 +208,10 @@ def gate_outcome(entry: AgentToolResult | AgentToolFault) -> Step:
         return error_result("gate", "bad_result", f"the gate answered with something unreadable: {error.reason}")
 
 
-def _utterance(entry: AgentUtterance) -> Step:
-    return utterance(
-        Said(content=entry.content, tool_calls=entry.tool_calls, usage=entry.usage, duration_ms=entry.duration_ms)
-    )
+def _called(entry: AgentToolCall, run: str) -> Called:
+    return Called(entry.correlation_id, run, 1, Action(entry.tool_name, entry.arguments))
+
+
+def _said(entry: AgentUtterance) -> Returned:
+    said = Said(content=entry.content, tool_calls=entry.tool_calls, usage=entry.usage, duration_ms=entry.duration_ms)
+    return Returned(turn_id(entry.run, entry.turn), (utterance(said),))

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 import msgspec
 
 from branches.agents.circle import Circle, Done, GateCall, Observation
-from branches.agents.codec import gate_outcome, last_utterance
+from branches.agents.codec import gate_outcome, utterance_in
 from branches.agents.crystal import Message, ToolCall
-from branches.agents.entries import AgentResponse, AgentToolFault, AgentToolResult
+from branches.agents.entries import AgentToolFault, AgentToolResult
 from branches.agents.internal import AgentUtterance, EntityCast
-from branches.agents.naming import gate_call_id, run_id
+from branches.agents.naming import gate_call_id
 from journals import Entry, Record
 from policies import Snapshot
 
@@ -97,13 +97,9 @@ def fold_episode(
     outcomes: dict[str, AgentToolResult | AgentToolFault] = {}
     for record in records:
         entry = record.entry
-        if isinstance(entry, AgentUtterance) and entry.run == run:
-            utterances.append(entry)
-        elif (
-            isinstance(entry, AgentResponse) and record.causation_id is not None and run_id(record.causation_id) == run
-        ):
-            said = last_utterance(entry, run)
-            utterances.extend([] if said is None else [said])
+        said = utterance_in(record)
+        if said is not None and said.run == run:
+            utterances.append(said)
         elif isinstance(entry, AgentToolResult | AgentToolFault):
             outcomes.setdefault(entry.correlation_id, entry)
     circle = Circle(cast.gates, cast.wards)

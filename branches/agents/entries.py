@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from branches.agents.crystal import Usage
+from branches.agents.crystal import ToolCall, Usage
 from journals import Entry
 
 
@@ -68,16 +68,28 @@ class AgentStreamCompleted(Entry, frozen=True, kw_only=True):
     stream: str
 
 
+class Utterance(msgspec.Struct, frozen=True, kw_only=True):
+    """What the crystal answered in a turn. Tool calls keep the provider's ids and text."""
+
+    turn: int
+    content: str | None
+    tool_calls: tuple[ToolCall, ...]
+    usage: Usage
+    duration_ms: float
+
+
 class AgentToolCall(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """The entity calls a gate that another branch serves.
 
     `scope` is the call inside which it is made, where that is not the episode itself: a child's, or that of code.
+    Where it is the first thing that the crystal's answer asks for, `said` is that answer: both are written at once.
     """
 
     correlation_id: str
     tool_name: str
     arguments: dict[str, Any]
     scope: str | None = None
+    said: Utterance | None = None
 
 
 class AgentToolResult(Entry, frozen=True, kw_only=True):

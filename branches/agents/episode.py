@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from branches.agents.cantrip import Cantrip
 from branches.agents.chunks import Stream
-from branches.agents.circle import Done, Observation
+from branches.agents.circle import Done, GateCall, Observation
 from branches.agents.codec import Said, ending, failure, utterance
 from branches.agents.context import EntityContext
-from branches.agents.crystal import CrystalError, CrystalRequest, validate
+from branches.agents.crystal import CrystalError, CrystalRequest, ToolCall, validate
 from branches.agents.internal import EntityCast
 from branches.agents.naming import CRYSTAL, LOOP, gate_key, turn_key
 from policies import Action, Context, PolicyKind, PolicyRegistry, Step
@@ -88,9 +89,21 @@ class Episode:
                     usage=response.usage,
                     thinking=response.thinking,
                     duration_ms=_milliseconds_since(started),
+                    first=self._first_call(response.tool_calls),
                 )
             )
         ]
+
+    def _first_call(self, tool_calls: tuple[ToolCall, ...]) -> dict[str, Any] | None:
+        """The arguments of the first call, if all that comes next is that others are asked to do it.
+
+        It is then recorded together with the utterance: one write less to wait for in every turn. The loop finds the
+        call recorded, as it does after a restart.
+        """
+        intended = self._cantrip.circle.read(tool_calls[0]) if tool_calls else None
+        if isinstance(intended, GateCall) and self.registry[tool_calls[0].gate].function is None:
+            return dict(intended.arguments)
+        return None
 
     async def _turn(self, turn: int, ctx: Context) -> Step | None:
         """One turn; gives how the episode ends, if it does here."""

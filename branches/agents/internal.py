@@ -106,7 +106,11 @@ class CrystalRetried(Entry, frozen=True, kw_only=True):
 
 
 class AgentUtterance(Entry, frozen=True, kw_only=True):
-    """What the crystal answered in this turn. Tool calls keep the provider's ids and text."""
+    """What the crystal answered in this turn. Tool calls keep the provider's ids and text.
+
+    An answer that begins with a gate served elsewhere stands in that `AgentToolCall`, and one that ends the episode
+    by its text in the `AgentResponse`; `utterance_in` finds it in each of them.
+    """
 
     run: str
     turn: int

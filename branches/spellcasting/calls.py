@@ -13,9 +13,13 @@ _KINDS = tuple(kind.kind() for kind in (SpellInvocation, SpellStarted, SpellResu
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One invocation without outcome. `started` says that an earlier service had begun to cast it."""
+    """One invocation without outcome.
+
+    `waited` says that it is older than this start of the service, `started` that an earlier one had begun to cast it.
+    """
 
     record: Record[Entry]
+    waited: bool = False
     started: bool = False
 
 
@@ -33,13 +37,13 @@ async def open_calls(settled: Settled) -> list[Call]:
     calls: dict[tuple[str, str | None], Call] = {}
     async for record in settled.restart(_KINDS):
         if is_call(record):
-            calls[record.session, record.id] = Call(record)
+            calls[record.session, record.id] = Call(record, waited=True)
             continue
         key = record.session, record.causation_id
         if record.lane is not Lane.OUT or key not in calls:
             continue
         if record.kind == SpellStarted.kind():
-            calls[key] = Call(calls[key].record, started=True)
+            calls[key] = Call(calls[key].record, waited=True, started=True)
         else:
             del calls[key]
     settled.open(call.record.position for call in calls.values())

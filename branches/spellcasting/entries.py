@@ -18,7 +18,7 @@ class SpellInvocation(Entry, frozen=True, kw_only=True):
 
 
 class SpellStarted(Entry, frozen=True, kw_only=True):
-    """Written before a spell touches the world. Found without an outcome, it means: in doubt."""
+    """Written before a spell that must not be repeated touches the world. Without an outcome it means: in doubt."""
 
     correlation_id: str
     spell: str

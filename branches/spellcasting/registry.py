@@ -29,6 +29,11 @@ class SpellRegistry:
         """The spells that a circle may have, by full name."""
         return {name: spell for name, spell in self._spells.items() if spell.substrate() in self._substrates}
 
+    def is_repeatable(self, name: str) -> bool | None:
+        """Whether the spell of this name may be cast again after a crash; None for a name that nobody knows."""
+        spell = self._spells.get(name)
+        return None if spell is None else spell.idempotent
+
     def resolve(self, name: str, arguments: dict[str, Any]) -> Spell:
         """The spell of this name with these arguments.
 

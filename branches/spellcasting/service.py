@@ -7,6 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from typing import cast as type_cast
 
 from branches.claims import Claims
 from branches.service import first_error
@@ -25,7 +26,10 @@ class SpellcastingService:
 
     Each `SpellInvocation` of the `in` lane becomes `SpellStarted`, a cast, and one `SpellResult` or `SpellFault`.
     Sessions do not wait for each other; within one, calls run in order. A call that was started and has no outcome
-    is cast again, under its old id, if its spell is idempotent; any other is in doubt, and its fault says so.
+    is in doubt, and its fault says so.
+
+    A spell that is idempotent is cast without a start: whether it had begun or not, after a crash it is cast again
+    under its old id, so a start would tell nobody anything, and would cost a write that is waited for.
 
     `substrates` are those that are configured, by name; they belong to the caller, who closes them. `spells` are all
     that are known, so that a spell of a substrate that is not configured faults as `unavailable` and not as unknown.
@@ -113,19 +117,36 @@ class SpellcastingService:
             spell = self._registry.resolve(invocation.spell, invocation.arguments)
         except SpellFailed as failure:
             # What was started under another configuration may have happened, whatever we can do with it now.
-            await self._record(_in_doubt(invocation) if call.started else _fault(invocation, failure), record, claim)
+            await self._record(_in_doubt(invocation) if call.started else self._refusal(call, failure), record, claim)
+            return
+        if spell.idempotent:
+            position = await self._journal.position_of(_outcome_id(invocation.correlation_id), expect=claim)
+            if position is not None:
+                self._note_reuse(record, "this call id has its outcome already; nothing is cast", position)
+                return
+            await self._record(await self._cast(spell, invocation, record.session), record, claim)
             return
         entry = SpellStarted(correlation_id=invocation.correlation_id, spell=invocation.spell)
         id = derive_id("started", invocation.correlation_id)
         try:
             started = await self._journal.append(entry, session=record.session, id=id, cause=record, expect=claim)
         except IdConflict as conflict:
-            self._note_reuse(record, "this call id was used before for another spell; nothing is cast", conflict)
+            self._note_reuse(record, "this call id belongs to another spell; nothing is cast", conflict.position)
             return
-        if started.created or spell.idempotent:
+        if started.created:
             await self._record(await self._cast(spell, invocation, record.session), record, claim)
         else:
             await self._record(_in_doubt(invocation), record, claim)
+
+    def _refusal(self, call: Call, failure: SpellFailed) -> SpellFault:
+        """Why it cannot be cast now; and that an earlier service may have cast it, where no start would tell so."""
+        invocation = type_cast("SpellInvocation", call.record.entry)
+        if call.waited and self._registry.is_repeatable(invocation.spell) is not False:
+            failure = SpellFailed(
+                failure.code,
+                f"{failure}. The call is older than this start of the service: it may have been cast before",
+            )
+        return _fault(invocation, failure)
 
     async def _cast(self, spell: Spell, invocation: SpellInvocation, session: str) -> SpellResult | SpellFault:
         casting = Casting(id=invocation.correlation_id, session=session, grants=invocation.grants)
@@ -137,7 +158,7 @@ class SpellcastingService:
 
     async def _record(self, outcome: SpellResult | SpellFault, cause: Record[Entry], claim: Claim) -> None:
         """Append the outcome. The first one stands: result and fault of a call have one and the same id."""
-        id = derive_id("outcome", outcome.correlation_id)
+        id = _outcome_id(outcome.correlation_id)
         try:
             await self._journal.append(outcome, session=cause.session, id=id, cause=cause, expect=claim)
         except InvalidEntry as error:
@@ -146,16 +167,16 @@ class SpellcastingService:
             text = f"the spell was cast, but its result cannot be recorded: {error}"
             await self._record(SpellFault(correlation_id=outcome.correlation_id, error=text), cause, claim)
         except IdConflict as conflict:
-            self._note_reuse(cause, "an outcome is already recorded; this one is dropped", conflict)
+            self._note_reuse(cause, "an outcome is already recorded; this one is dropped", conflict.position)
 
-    def _note_reuse(self, call: Record[Entry], what: str, conflict: IdConflict) -> None:
+    def _note_reuse(self, call: Record[Entry], what: str, first: int) -> None:
         _log.warning(
             "%s, session %r: %s (the invocation stands at position %d, what was recorded first at %d)",
             self._name,
             call.session,
             what,
             call.position,
-            conflict.position,
+            first,
         )
 
     async def _refuse_unreadable(self, record: Record[Entry]) -> None:
@@ -171,6 +192,10 @@ class SpellcastingService:
         if record.correlation_id is not None:
             fault = SpellFault(correlation_id=record.correlation_id, error=f"the invocation cannot be read: {reason}")
             await self._record(fault, record, await self._claims.take(record.session))
+
+
+def _outcome_id(correlation_id: str) -> str:
+    return derive_id("outcome", correlation_id)
 
 
 def _fault(invocation: SpellInvocation, failure: SpellFailed) -> SpellFault:

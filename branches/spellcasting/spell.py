@@ -17,7 +17,7 @@ class Spell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             idempotent = True
             path: Annotated[str, Meta(description="relative to the workspace")]
 
-    An `idempotent` spell may be cast again after a crash; any other is then in doubt.
+    An `idempotent` spell may be cast again after a crash, so no start of it is recorded; any other is then in doubt.
     """
 
     full_name: ClassVar[str]

@@ -67,10 +67,9 @@ def story(records: Iterable[Record[Entry]], *, without: Collection[str] = ()) ->
             if turn in asked:
                 continue  # another attempt of the same turn
             asked.add(turn)
-        last: dict[str, Any] = fields.get("last") or {}
-        for measured in _MEASURED:
-            fields.pop(measured, None)
-            last.pop(measured, None)
+        for part in (fields, fields.get("last") or {}, fields.get("said") or {}):
+            for measured in _MEASURED:
+                part.pop(measured, None)
         line = msgspec.json.encode(
             [
                 record.journal,

@@ -52,7 +52,7 @@ def test_every_step_stands_in_the_journals(project, start, coven):
         return [line["kind"] for line in coven("journal", "read", journal, "-o", "json").lines]
 
     assert kinds("chat") == ["ChatAfferent", "ChatEfferentDraft", "ChatEfferent", "ChatDelivered"]
-    assert kinds("spellcasting") == ["SpellInvocation", "SpellStarted", "SpellResult"]
+    assert kinds("spellcasting") == ["SpellInvocation", "SpellResult"]
     assert [kind for kind in kinds("agents") if kind in ("AgentPrompt", "AgentToolCall", "AgentResponse")] == [
         "AgentPrompt",
         "AgentToolCall",

@@ -18,6 +18,7 @@ from branches.agents.entries import (
     AgentToolFault,
     AgentToolResult,
     LastTurn,
+    Utterance,
 )
 from branches.agents.folding import Folding
 from branches.agents.gates import GateDefinition
@@ -85,7 +86,19 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
         ),
         AgentChunk(stream="u-1", index=0, text="two "),
         AgentStreamCompleted(stream="u-1"),
-        AgentToolCall(correlation_id="c-1", tool_name="fs.list_dir", arguments={"path": "."}, scope="run-1"),
+        AgentToolCall(
+            correlation_id="c-1",
+            tool_name="fs.list_dir",
+            arguments={"path": "."},
+            scope="run-1",
+            said=Utterance(
+                turn=1,
+                content="I look.",
+                tool_calls=(ToolCall("t1", "fs.list_dir", '{"path":"."}'),),
+                usage=Usage(prompt=10, completion=5, cached=1),
+                duration_ms=12.5,
+            ),
+        ),
         AgentToolResult(correlation_id="c-1", result={"entries": ["a.txt"]}),
         AgentToolFault(correlation_id="c-2", error="took too long", code="timeout"),
         EntityCast(

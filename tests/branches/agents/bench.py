@@ -145,7 +145,8 @@ class Bench:
                 continue
             fields = msgspec.to_builtins(entry)
             fields.pop("duration_ms", None)
-            (fields.get("last") or {}).pop("duration_ms", None)
+            for part in ("last", "said"):
+                (fields.get(part) or {}).pop("duration_ms", None)
             envelope = (record.lane, record.id, record.correlation_id, record.causation_id, record.origin)
             told.append((record.session, envelope, fields))
         return sorted(told, key=lambda line: line[0])

@@ -7,9 +7,10 @@ import json
 import pytest
 
 from branches.agents import AgentThought, AgentToolCall, AgentToolFault
+from branches.agents.codec import utterance_in
 from branches.agents.context import NUDGE
 from branches.agents.crystal import CrystalError, CrystalResponse, Message, ToolCall, Usage
-from branches.agents.internal import AgentUtterance, CrystalCalled, CrystalFailed
+from branches.agents.internal import CrystalCalled, CrystalFailed
 from branches.agents.naming import gate_call_id, run_id
 from coven.testing import ScriptedCrystal, calls, finishes, says
 from tests.branches.agents.bench import Bench, options
@@ -72,7 +73,6 @@ async def test_a_turn_with_a_call_shows_the_crystal_what_it_gave() -> None:
         "AgentPrompt",
         "EntityCast",
         "CrystalCalled",
-        "AgentUtterance",
         "AgentToolCall",
         "AgentToolResult",
         "CrystalCalled",
@@ -95,7 +95,7 @@ async def test_a_gate_call_is_correlated_by_its_own_id_and_the_provider_keeps_it
         assert isinstance(record.entry, AgentToolCall)
         assert record.entry.correlation_id == record.correlation_id
         assert (record.origin, record.causation_id) == ("chat", prompt.id)
-    utterances = [r.entry for r in await bench.records("AgentUtterance") if isinstance(r.entry, AgentUtterance)]
+    utterances = [said for record in await bench.records() if (said := utterance_in(record)) is not None]
     assert [u.tool_calls[0].id for u in utterances] == ["call_1", "call_1", "call_1"]
 
 
@@ -104,7 +104,7 @@ async def test_calls_of_one_utterance_run_in_order_each_after_the_outcome_of_the
     crystal = ScriptedCrystal([calls(("echo", {"text": "1"}), ("break", {}), ("echo", {"text": "3"})), finishes("ok")])
     async with bench.serve(crystal):
         await bench.talk("go")
-    assert (await bench.kinds())[4:10] == [
+    assert (await bench.kinds())[3:9] == [
         "AgentToolCall",
         "AgentToolResult",
         "AgentToolCall",
@@ -218,13 +218,29 @@ async def test_text_that_ends_an_episode_is_recorded_once_with_its_usage() -> No
     assert "AgentUtterance" not in await bench.kinds()
 
 
+async def test_an_answer_is_recorded_together_with_the_call_that_it_begins_with() -> None:
+    bench = Bench()
+    refused_first = calls(("nope", {}), ("echo", {"text": "2"}))
+    async with bench.serve(
+        ScriptedCrystal([calls(("echo", {"text": "1"}), text="I look."), refused_first, says("ok")])
+    ):
+        await bench.talk("go")
+    first, second = [record.entry for record in await bench.records("AgentToolCall")]
+    assert isinstance(first, AgentToolCall)
+    assert isinstance(second, AgentToolCall)
+    assert first.said is not None
+    assert (first.said.turn, first.said.content) == (1, "I look.")
+    assert second.said is None
+    assert [said.turn for record in await bench.records() if (said := utterance_in(record))] == [1, 2, 3]
+
+
 async def test_a_turn_records_usage_duration_and_a_digest_instead_of_the_messages() -> None:
     bench = Bench()
     script = [calls(("echo", {"text": "secret"}), usage=Usage(100, 50, 7)), finishes("ok")]
     async with bench.serve(ScriptedCrystal(script)):
         await bench.talk("go")
-    utterance = (await bench.records("AgentUtterance"))[0].entry
-    assert isinstance(utterance, AgentUtterance)
+    utterance = utterance_in((await bench.records("AgentToolCall"))[0])
+    assert utterance is not None
     assert utterance.usage == Usage(100, 50, 7)
     assert utterance.duration_ms > 0
     called = [record.entry for record in await bench.records("CrystalCalled")]

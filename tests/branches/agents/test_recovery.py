@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from branches.agents.codec import utterance_in
 from branches.agents.crystal import CrystalResponse
-from branches.agents.entries import AgentResponse
-from branches.agents.internal import AgentUtterance, CrystalCalled
+from branches.agents.entries import AgentToolCall
+from branches.agents.internal import CrystalCalled
 from branches.agents.options import AgentsOptions
 from coven.testing import ScriptedCrystal, calls, says
-from journals import Entry, Journal
+from journals import Entry, Journal, Record
 from tests.branches.agents.bench import Bench, Playbook, options
 from tests.policies.bench import DyingLog, Killed
 
@@ -52,14 +53,14 @@ def asked_once(bench_records: list[Any], asked: list[int]) -> None:
     assert len(asked) <= len(called)
 
 
-def is_answer(entry: Entry) -> bool:
+def is_answer(record: Record[Entry]) -> bool:
     """Whether the crystal's answer of a turn stands here."""
-    return isinstance(entry, AgentUtterance) or (isinstance(entry, AgentResponse) and entry.last is not None)
+    return utterance_in(record) is not None
 
 
 async def test_killed_at_every_write_it_ends_in_the_same_journal() -> None:
     undisturbed, writes = await expected()
-    assert writes == 14
+    assert writes == 12
     for when in ("before", "after"):
         for at in range(1, writes + 1):
             bench, crystal = Bench(), Playbook(conversation())
@@ -71,7 +72,7 @@ async def test_killed_at_every_write_it_ends_in_the_same_journal() -> None:
             with pytest.raises(Killed):
                 await service.run(lambda: None)
             routing.cancel()
-            recorded = sum(is_answer(r.entry) for r in await bench.records())
+            recorded = sum(is_answer(r) for r in await bench.records())
             again = Playbook(conversation())
             async with bench.serve(again):
                 for prompt in prompts:
@@ -98,7 +99,7 @@ async def test_cancelled_at_every_moment_it_ends_in_the_same_journal() -> None:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        recorded = sum(is_answer(r.entry) for r in await bench.records())
+        recorded = sum(is_answer(r) for r in await bench.records())
         again = Playbook(conversation())
         async with bench.serve(again):
             for prompt in prompts:
@@ -193,8 +194,8 @@ async def test_a_journal_that_this_program_would_not_have_written_fails_the_epis
         await bench.wait("AgentToolCall")
     for record in await bench.records():
         entry = record.entry
-        if isinstance(entry, AgentUtterance):
-            entry = replace(entry, tool_calls=calls(("echo", {"text": "b"})).tool_calls)
+        if isinstance(entry, AgentToolCall) and entry.said is not None:
+            entry = replace(entry, said=replace(entry.said, tool_calls=calls(("echo", {"text": "b"})).tool_calls))
         await forged.copy(replace(record, entry=entry))
     async with forged.serve(ScriptedCrystal([says("I am still here.")])):
         response = await forged.response(prompt)

@@ -93,12 +93,10 @@ async def test_it_is_the_same_on_both_stores(store: Store) -> None:
     assert kinds == [
         "AgentPrompt",
         "EntityCast",
-        "AgentUtterance",
         "AgentThought",
         *calling,
         "AgentToolCall",
         "AgentToolFault",
-        "AgentUtterance",
         *calling,
         "AgentResponse",
     ]
@@ -329,8 +327,8 @@ async def test_thousands_of_turns_cost_as_many_operations_each_as_the_first() ->
     async with bench.serve(crystal, options(max_turns=turns + 1), journal=journal, settled_every=10**9):
         await bench.talk("count down")
     assert crystal.asked == turns + 1
-    # Per turn: the crystal's call, its utterance, the gate's call. Around them: claim, cast, last turn, response.
-    assert log.writes == 3 * turns + 5
+    # Per turn: the crystal's call, and the gate's call with its utterance. Around: claim, cast, last turn, response.
+    assert log.writes == 2 * turns + 5
     assert log.reads <= 10
     (cast,) = await bench.records("EntityCast")
     assert isinstance(cast.entry, EntityCast)

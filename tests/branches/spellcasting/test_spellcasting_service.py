@@ -171,7 +171,21 @@ async def test_after_a_crash_an_idempotent_spell_is_cast_again_under_its_old_id(
         result = await workshop.outcome("c1")
     assert result.kind == "SpellResult"
     assert [casting.id for _, casting in bell.casts] == ["c1", "c1"]
-    assert await workshop.kinds() == ["SpellInvocation", "SpellStarted", "SpellResult"]
+    assert await workshop.kinds() == ["SpellInvocation", "SpellResult"]
+
+
+async def test_an_idempotent_spell_that_waited_and_is_no_longer_configured_may_have_been_cast(workshop: Any, bell: Any):
+    bell.hold("back")
+    async with workshop.running():
+        await workshop.invoke("c1", "bell.look", side="back")
+        await bell.has_cast(1)
+    async with workshop.running("second", substrates={}):
+        fault = await workshop.outcome("c1")
+        await workshop.invoke("c2", "bell.look")
+        later = await workshop.outcome("c2")
+    assert (fault.entry.code, later.entry.code) == ("unavailable", "unavailable")
+    assert "may have been cast before" in fault.entry.error
+    assert "may have been cast before" not in later.entry.error
 
 
 async def test_what_was_started_and_is_no_longer_configured_is_in_doubt_not_unavailable(workshop: Any, bell: Any):
