@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from benchmarks.harness import Profile, Result, alone, fresh_store, percentile, running_server
 from branches.agents import AGENTS
+from branches.agents.cantrip import configure
 from branches.agents.crystal import CrystalRequest, CrystalResponse, ToolCall, Usage
 from branches.agents.gates import GateDefinition
 from branches.agents.options import AgentsOptions, CircleOptions
@@ -146,7 +147,7 @@ async def walking(store: Store) -> AsyncIterator[BenchLeaf]:
         SpellcastingService(
             "spellcasting", journals["spellcasting"], {"bench": EchoSubstrate()}, {Echo.name(): Echo}, owner="b"
         ),
-        AgentsService("agents", journals["agents"], OneToolCrystal(), [gate], options, owner="b"),
+        AgentsService("agents", journals["agents"], configure(OneToolCrystal(), options, [gate]), owner="b"),
         Router(
             checked.config.routes,
             journals,

@@ -8,9 +8,11 @@ from typing import Any, cast
 
 import msgspec
 
+from branches.agents.cantrip import configure
 from branches.agents.gates import GateDefinition
+from branches.agents.medium import Medium, no_medium
 from branches.agents.options import AgentsOptions
-from branches.catalogue import Catalogue
+from branches.catalogue import Catalogue, LeafKind
 from branches.chat.leaf import ChatLeaf, StreamingLeaf
 from branches.service import Service
 from branches.spellcasting import Spell, Substrate
@@ -46,6 +48,7 @@ class Assembly:
         self._closing, self._tell = closing, tell
         self.crystals: dict[str, str] = {}
         self.chats: dict[str, ChatLeaf] = {}
+        self._mediums: dict[str, Medium] = {}
 
     def __repr__(self) -> str:
         return f"<Assembly {self.config.coven} for {self.owner}>"
@@ -87,15 +90,27 @@ class Assembly:
             if choice.notice is not None:
                 self._tell(choice.notice)
         self.crystals[branch.name] = leaf.info.name
+        crystal = leaf.info.load()(self._options(leaf))
+        spells = [_gate(spell) for served in self.config.of_type("spellcasting") for spell in served.spells.values()]
         return AgentsService(
             branch.name,
             await self._journal(branch),
-            leaf.info.load()(self._options(leaf)),
-            [_gate(spell) for served in self.config.of_type("spellcasting") for spell in served.spells.values()],
-            options,
+            configure(crystal, options, spells),
             owner=self.owner,
+            tool_timeout_s=options.tool_timeout_s,
             chunk_journal=await self._chunks(branch),
+            medium=self._medium,
         )
+
+    def _medium(self, name: str) -> Medium:
+        """The medium of this name, made when it is first used and closed with the host."""
+        if name not in self._mediums:
+            leaves = self._catalogue.of(LeafKind.MEDIUM)
+            if name not in leaves:
+                return no_medium(name)
+            medium = self._mediums[name] = cast("Medium", leaves[name].load()())
+            self._closing.push_async_callback(medium.close)
+        return self._mediums[name]
 
     async def _spellcasting(self, branch: Branch) -> Service:
         from branches.spellcasting.service import SpellcastingService

@@ -62,8 +62,11 @@ class Codec(Protocol):
     Pure: the same call gives the same entries.
     """
 
-    def encode_call(self, call: Call, attempt: int) -> Writing:
-        """The entry that is written before the call is made."""
+    def encode_call(self, call: Call, attempt: int) -> Writing | None:
+        """The entry that is written before the call is made; None for one that follows from what is recorded.
+
+        Only an orchestrator's call can follow: when it is resumed nobody can tell that it had begun.
+        """
         ...
 
     def encode_outcome(self, call: Call, steps: Sequence[Step]) -> Sequence[Writing]:

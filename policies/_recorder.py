@@ -70,6 +70,11 @@ class Recorder:
                 slot.outcome = Outcome(_with_ids(said), round(record.time, 6))
                 slot.wake()
 
+    def outcome(self, call: str) -> Outcome | None:
+        """The recorded outcome of a call, by its id; None while it has none."""
+        slot = self._slots.get(call)
+        return None if slot is None else slot.outcome
+
     def unclaimed(self, scope: str) -> dict[str, Slot]:
         """The recorded calls of a scope that its policy has not made again yet."""
         return self._unclaimed[scope]
@@ -92,12 +97,17 @@ class Recorder:
         return slot
 
     async def write_call(self, call: Call, attempt: int) -> None:
-        """Record the call, before anything is done. Raises what `Journal.append` raises."""
+        """Record the call, before anything is done, unless it follows from what is recorded already.
+
+        Raises what `Journal.append` raises.
+        """
         writing = self._codec.encode_call(call, attempt)
-        id = call.id if attempt == 1 else derive_id(call.id, "attempt", attempt)
-        record = (await self._append([(id, writing)]))[0]
         slot = self._slots[call.id]
         slot.attempts = attempt
+        if writing is None:
+            return
+        id = call.id if attempt == 1 else derive_id(call.id, "attempt", attempt)
+        record = (await self._append([(id, writing)]))[0]
         slot.time = round(record.time, 6)
 
     async def write_outcome(self, call: Call, steps: Sequence[Step]) -> Outcome:

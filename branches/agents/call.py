@@ -6,16 +6,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from branches.agents.crystal import ToolChoice
-
-
-class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Hyperparameters of every request. What is left out is the provider's to choose."""
-
-    temperature: float | None = None
-    top_p: float | None = None
-    max_tokens: int | None = None
-    stop: tuple[str, ...] = ()
+from branches.agents.crystal import Sampling, ToolChoice
 
 
 class CallIsImmutable(AttributeError):

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from branches.agents.call import Call
 from branches.agents.circle import Circle
 from branches.agents.crystal import Crystal
-from branches.agents.gates import DONE, GateDefinition
+from branches.agents.delegation import ChildRequest, child_gates, child_wards
+from branches.agents.folding import Folding
+from branches.agents.gate import Gate
+from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH, DONE, GateDefinition
 from branches.agents.internal import EntityCast
 from branches.agents.options import AgentsOptions
 from branches.agents.wards import resolve
+from policies import fingerprint
 
 
 class InvalidCantrip(ValueError):
@@ -20,57 +25,106 @@ class InvalidCantrip(ValueError):
 
 
 class Cantrip(msgspec.Struct, frozen=True):
-    """The recipe. Raises `InvalidCantrip` unless an episode can end and is sure to."""
+    """The recipe (CANTRIP-1 to 3). Raises `InvalidCantrip` unless an episode can end and is sure to.
+
+    `crystals` are those that a child can be given by name; `child_crystals` are the children's own, by depth: the
+    first for children, the second for theirs. Without one a child has its parent's crystal.
+    """
 
     crystal: Crystal
     call: Call
     circle: Circle
+    folding: Folding | None = None
+    crystals: Mapping[str, Crystal] = {}
+    child_crystals: tuple[Crystal, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.crystal is None:  # pyright: ignore[reportUnnecessaryComparison]
-            raise InvalidCantrip("cantrip requires a crystal")
+        for part, what in ((self.crystal, "crystal"), (self.call, "call"), (self.circle, "circle")):
+            if part is None:  # pyright: ignore[reportUnnecessaryComparison]
+                raise InvalidCantrip(f"cantrip requires a {what}")
         if not self.circle.has_done:
-            required = self.call.require_done_tool
+            required = self.requires_done
             raise InvalidCantrip(
                 "cantrip with require_done must have a done gate" if required else "circle must have a done gate"
             )
         if not self.circle.wards.truncates:
             raise InvalidCantrip("cantrip must have at least one truncation ward (e.g. max_turns: 40)")
 
+    @property
+    def requires_done(self) -> bool:
+        """Whether only the gate `done` ends an episode."""
+        return self.call.require_done_tool or self.circle.wards.require_done_tool
 
-def configure(crystal: Crystal, options: AgentsOptions, gates: Iterable[GateDefinition]) -> Cantrip:
+    def child(self, request: ChildRequest) -> Cantrip | None:
+        """The child's cantrip: never more than this one (COMP-1, COMP-7). None if there is no such crystal."""
+        crystal = self.child_crystals[0] if self.child_crystals else self.crystal
+        if request.crystal is not None:
+            named = self.crystals.get(request.crystal)
+            if named is None:
+                return None
+            crystal = named
+        names = child_gates(request, [gate.name for gate in self.circle.available])
+        circle = replace(
+            self.circle,
+            gates=tuple(gate for gate in self.circle.gates if gate.name in names),
+            wards=child_wards(request, self.circle.wards),
+        )
+        prompt = self.call.system_prompt if request.system_prompt is None else request.system_prompt
+        call = replace(self.call, system_prompt=prompt)
+        return replace(self, crystal=crystal, call=call, circle=circle, child_crystals=self.child_crystals[1:])
+
+
+def configure(
+    crystal: Crystal,
+    options: AgentsOptions,
+    gates: Iterable[GateDefinition],
+    served: Mapping[str, Gate] | None = None,
+    crystals: Mapping[str, Crystal] | None = None,
+) -> Cantrip:
     """The cantrip that the options describe. Of the gates that others serve, only those named are in its circle.
 
     A named gate that nobody serves is not offered. Raises `InvalidCantrip`.
     """
-    served = {gate.name: gate for gate in (DONE, *gates)}
-    named = tuple(served[name] for name in dict.fromkeys(options.circle.gates) if name in served)
+    own = served or {}
+    built_in = (DONE, CALL_AGENT, CALL_AGENT_BATCH)
+    known = {gate.name: gate for gate in (*built_in, *gates, *(gate.definition for gate in own.values()))}
+    named = tuple(known[name] for name in dict.fromkeys(options.circle.gates) if name in known)
     call = Call(
         system_prompt=options.call.system_prompt,
         require_done_tool=options.call.require_done_tool,
         tool_choice=options.call.tool_choice,
+        sampling=options.call.sampling,
     )
-    return Cantrip(crystal, call, Circle(named, resolve(options.circle.wards)))
+    functions = {name: gate for name, gate in own.items() if any(each.name == name for each in named)}
+    circle = Circle(named, resolve(options.circle.wards), options.circle.medium, functions)
+    return Cantrip(crystal, call, circle, options.folding, crystals or {})
 
 
 def cast_entry(cantrip: Cantrip, entity: str) -> EntityCast:
-    """What the journal keeps of a cantrip: all but the crystal, which may change while an entity lives."""
+    """What the journal keeps of a cantrip: all but the crystals, which may change while an entity lives."""
     call, circle = cantrip.call, cantrip.circle
-    return EntityCast(
-        entity=entity,
+    made = EntityCast(
+        entity="",
+        cantrip="",
         system_prompt=call.system_prompt,
         require_done_tool=call.require_done_tool,
         tool_choice=call.tool_choice,
         gates=circle.gates,
         wards=circle.wards,
         sampling=call.sampling,
-        cantrip="",
+        medium=circle.medium,
+        folding=cantrip.folding,
     )
+    return replace(made, entity=entity, cantrip=fingerprint(msgspec.to_builtins(made)))
 
 
-def recall(crystal: Crystal, cast: EntityCast) -> Cantrip:
-    """The cantrip that was recorded, with this crystal. Raises `InvalidCantrip`."""
+def recall(cantrip: Cantrip, cast: EntityCast) -> Cantrip:
+    """The cantrip that was recorded, with the crystals and functions that this one has. Raises `InvalidCantrip`."""
     call = Call(
-        system_prompt=cast.system_prompt, require_done_tool=cast.require_done_tool, tool_choice=cast.tool_choice
+        system_prompt=cast.system_prompt,
+        require_done_tool=cast.require_done_tool,
+        tool_choice=cast.tool_choice,
+        sampling=cast.sampling,
     )
-    return Cantrip(crystal, call, Circle(cast.gates, cast.wards))
+    circle = Circle(cast.gates, cast.wards, cast.medium, cantrip.circle.served)
+    return replace(cantrip, call=call, circle=circle, folding=cast.folding)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import msgspec
 
 from branches.agents.crystal import ToolCall
-from branches.agents.gates import DONE, GateDefinition
-from branches.agents.wards import Wards
+from branches.agents.delegation import child_outcome, refusal
+from branches.agents.gate import Gate, gate
+from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH, DONE, EXECUTE, GateDefinition, canonical
+from branches.agents.reach import out_of_reach
+from branches.agents.wards import Ward, Wards, resolve
 from policies import InvalidPayload, Step, freeze
+
+DELEGATING = (CALL_AGENT.name, CALL_AGENT_BATCH.name)
+_BUILT_IN = {definition.name: definition for definition in (DONE, CALL_AGENT, CALL_AGENT_BATCH)}
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """What the entity gets to see of one gate call. A failure is an observation too, with `is_error`."""
+    """What the entity gets to see of one gate call (D-005). A failure is an observation too, with `is_error`."""
 
     gate: str
     args: Mapping[str, Any]
@@ -24,8 +30,9 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The observation as the crystal reads it."""
-        return f"Error: {as_text(self.result)}" if self.is_error else as_text(self.result)
+        """The observation as the crystal reads it. Code says itself what went wrong and what went before it."""
+        text = as_text(self.result)
+        return f"Error: {text}" if self.is_error and self.gate != EXECUTE else text
 
 
 class GateCall(msgspec.Struct, frozen=True):
@@ -34,8 +41,15 @@ class GateCall(msgspec.Struct, frozen=True):
     tool_call: ToolCall
     arguments: Mapping[str, Any]
 
+    @property
+    def gate(self) -> str:
+        """The gate's name."""
+        return canonical(self.tool_call.gate)
+
     def observation(self, outcome: Step) -> Observation:
-        """What the entity sees of the outcome."""
+        """What the entity sees of the outcome; a child's is its ending."""
+        if self.gate == CALL_AGENT.name:
+            outcome = child_outcome(outcome)
         payload = outcome.payload
         result = f"{payload['code']}: {payload['message']}" if outcome.is_error else payload["result"]
         return self._observation(result, outcome.is_error)
@@ -45,54 +59,146 @@ class GateCall(msgspec.Struct, frozen=True):
         return self._observation(reason, True)
 
     def _observation(self, result: object, is_error: bool) -> Observation:
-        call = self.tool_call
-        return Observation(gate=call.gate, args=self.arguments, result=result, is_error=is_error, tool_call_id=call.id)
+        id = self.tool_call.id
+        return Observation(gate=self.gate, args=self.arguments, result=result, is_error=is_error, tool_call_id=id)
+
+
+class CodeCall(msgspec.Struct, frozen=True):
+    """Code that may run in the circle's medium."""
+
+    tool_call: ToolCall
+    code: str
+
+    def observation(self, text: str, *, is_error: bool) -> Observation:
+        """What the entity sees of what the code came to."""
+        id = self.tool_call.id
+        return Observation(gate=EXECUTE, args={"code": self.code}, result=text, is_error=is_error, tool_call_id=id)
 
 
 class Done(msgspec.Struct, frozen=True):
     """The entity says that it has finished."""
 
-    answer: str
+    answer: Any
     observation: Observation
 
 
 class Circle(msgspec.Struct, frozen=True):
-    """Gates and wards."""
+    """Medium, gates and wards. `served` are those gates whose functions run in the entity's own process."""
 
     gates: tuple[GateDefinition, ...]
     wards: Wards
+    medium: str = "tools"
+    served: Mapping[str, Gate] = {}
 
     @property
     def has_done(self) -> bool:
-        """Whether the entity can say that it has finished."""
-        return any(gate.name == DONE.name for gate in self.gates)
+        """Whether the entity can say that it has finished (CIRCLE-1)."""
+        return any(gate.name == DONE.name for gate in self.available)
+
+    @property
+    def available(self) -> tuple[GateDefinition, ...]:
+        """The gates that the wards leave: what the crystal is told about (CIRCLE-6, COMP-6)."""
+        return tuple(gate for gate in self.gates if self._removed(gate.name) is None)
 
     @property
     def outward(self) -> tuple[GateDefinition, ...]:
-        """The gates behind which somebody else does the work: all but `done`."""
-        return tuple(gate for gate in self.gates if gate.name != DONE.name)
+        """The gates that somebody else serves."""
+        return tuple(
+            gate
+            for gate in self.gates
+            if gate.name != DONE.name and gate.name not in DELEGATING and gate.name not in self.served
+        )
 
-    def read(self, call: ToolCall) -> GateCall | Done | Observation:
-        """What a call comes to: one that may pass its gate, the end, or an error that the entity is shown."""
-        if all(gate.name != call.gate for gate in self.gates):
-            known = ", ".join(gate.name for gate in self.gates)
-            return GateCall(call, {}).refused(f"unknown_gate: there is no gate {call.gate!r}; there are: {known}")
+    def read(self, call: ToolCall) -> GateCall | CodeCall | Done | Observation:
+        """What a call comes to: one that may pass its gate, code, the end, or an error that the entity is shown."""
+        runs_code = self.medium != "tools"
+        if runs_code and call.gate != EXECUTE:
+            return GateCall(call, {}).refused(f"unknown_gate: there is only {EXECUTE!r}; call gates from its code")
+        unavailable = None if runs_code else self._unavailable(canonical(call.gate))
+        if unavailable is not None:
+            return GateCall(call, {}).refused(unavailable)
         try:
             arguments = freeze(msgspec.json.decode(call.arguments.strip() or "{}"))
         except (msgspec.DecodeError, RecursionError, InvalidPayload) as error:
             return GateCall(call, {}).refused(f"bad_arguments: they are not valid JSON ({error})")
         if not isinstance(arguments, Mapping):
             return GateCall(call, {}).refused("bad_arguments: they must be a JSON object")
+        if runs_code:
+            code = cast("Mapping[str, Any]", arguments).get("code")
+            if not isinstance(code, str):
+                return GateCall(call, {}).refused(f"bad_arguments: {EXECUTE!r} needs `code`, a text")
+            return CodeCall(call, code)
         return self._admit(GateCall(call, cast("Mapping[str, Any]", arguments)))
 
-    def _admit(self, gate_call: GateCall) -> GateCall | Done | Observation:
-        call, arguments = gate_call.tool_call, gate_call.arguments
-        if call.gate != DONE.name:
-            return gate_call
-        if "answer" not in arguments:
-            return gate_call.refused("bad_arguments: `done` needs `answer`")
-        answer = as_text(arguments["answer"])
-        return Done(answer, gate_call.observation(Step("", DONE.name, "action_result", {"result": answer})))
+    def admit(self, name: str, arguments: Mapping[str, Any]) -> GateCall | Done | Observation:
+        """The same for a call that code makes, whose arguments are JSON values already."""
+        call = GateCall(ToolCall("", name), arguments)
+        unavailable = self._unavailable(call.gate)
+        if unavailable is not None:
+            return call.refused(unavailable)
+        try:
+            return self._admit(GateCall(call.tool_call, freeze(arguments)))
+        except InvalidPayload as error:
+            return call.refused(f"bad_arguments: {error.reason}")
+
+    def _admit(self, call: GateCall) -> GateCall | Done | Observation:
+        if call.gate == DONE.name:
+            if "answer" not in call.arguments:
+                return call.refused("bad_arguments: `done` needs `answer`")
+            answer = call.arguments["answer"]
+            return Done(answer, call.observation(Step("", DONE.name, "action_result", {"result": answer})))
+        reason = out_of_reach(self.wards.narrow.get(call.gate, {}), call.arguments)
+        if reason is None and call.gate in DELEGATING:
+            reason = refusal(call.gate, call.arguments, [gate.name for gate in self.available])
+        return call if reason is None else call.refused(reason)
+
+    def _unavailable(self, name: str) -> str | None:
+        if all(gate.name != name for gate in self.gates):
+            known = ", ".join(gate.name for gate in self.available)
+            return f"unknown_gate: there is no gate {name!r}; there are: {known}"
+        removed = self._removed(name)
+        return None if removed is None else f"gate not available: {name}: {removed}"
+
+    def _removed(self, name: str) -> str | None:
+        if name in self.wards.removed:
+            return "a ward removed it"
+        if name in DELEGATING and self.wards.max_depth == 0:
+            return "max_depth is reached, no further child is allowed"
+        return None
+
+
+def circle(
+    gates: Iterable[str | GateDefinition | Gate | Callable[..., Any]],
+    wards: Iterable[Ward],
+    medium: str = "tools",
+) -> Circle:
+    """A circle of gates and wards, as code writes it down.
+
+    A gate is a name of a built-in one (`done`, `call_agent`, `call_agent_batch`), a definition of one that somebody
+    else serves, a `Gate`, or a Python function. Raises `ValueError` for an unknown name and for two of one name.
+    """
+    definitions: dict[str, GateDefinition] = {}
+    served: dict[str, Gate] = {}
+    for each in gates:
+        made = _definition(each)
+        if isinstance(made, Gate):
+            served[made.name] = made
+            made = made.definition
+        if made.name in definitions or made.name.startswith("@"):
+            raise ValueError(f"gate {made.name!r} cannot stand here: its name is taken; give it another one")
+        definitions[made.name] = made
+    return Circle(tuple(definitions.values()), resolve(wards), medium, served)
+
+
+def _definition(given: str | GateDefinition | Gate | Callable[..., Any]) -> GateDefinition | Gate:
+    if isinstance(given, GateDefinition | Gate):
+        return given
+    if not isinstance(given, str):
+        return gate(given)
+    name = canonical(given)
+    if name not in _BUILT_IN:
+        raise ValueError(f"there is no built-in gate {given!r}: give a function or a definition instead of the name")
+    return _BUILT_IN[name]
 
 
 def as_text(value: object) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from branches.agents.code import CodeRun
 from branches.agents.crystal import ToolCall, Usage
+from branches.agents.delegation import read_request
 from branches.agents.entries import (
     AgentResponse,
     AgentThought,
@@ -17,8 +19,19 @@ from branches.agents.entries import (
     LastTurn,
     Utterance,
 )
-from branches.agents.internal import AgentUtterance, CrystalCalled, CrystalFailed
-from branches.agents.naming import CRYSTAL, LOOP, gate_call_id, run_id, turn_id
+from branches.agents.gate import thaw
+from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH
+from branches.agents.internal import (
+    AgentUtterance,
+    CodeReturned,
+    CrystalCalled,
+    CrystalFailed,
+    EntityReturned,
+    EntitySummoned,
+    GateCalled,
+    GateReturned,
+)
+from branches.agents.naming import CODE, CRYSTAL, LOOP, child_id, gate_call_id, run_id, turn_id
 from journals import Entry, Record
 from policies import (
     Action,
@@ -33,6 +46,7 @@ from policies import (
 )
 
 UTTERANCE: Final = "utterance"
+GateOutcome = AgentToolResult | AgentToolFault | GateReturned | EntityReturned
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,16 +67,19 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 class AgentsCodec:
     """Writes an episode's calls as entries of the Agents journal, and reads them back; see `Codec`.
 
-    The prompt is the recorded call of the loop, and the response its outcome. `sender` signs what others may read.
+    The prompt is the recorded call of the loop, and the response its outcome. `sender` signs what others may read;
+    `served` names the gates that the entity's own process serves, so that no other branch need see their calls.
     """
 
-    def __init__(self, sender: str) -> None:
-        self._sender = sender
+    def __init__(self, sender: str, run: str, served: Collection[str] = ()) -> None:
+        self._sender, self._run, self._served = sender, run, frozenset(served) | {CALL_AGENT_BATCH.name}
 
-    def encode_call(self, call: Call, attempt: int) -> Writing:
-        """`CrystalCalled`, or `AgentToolCall` under its own correlation id."""
-        action = call.action
-        if action.policy == CRYSTAL:
+    def encode_call(self, call: Call, attempt: int) -> Writing | None:
+        """The entry of a call: under its own correlation id, but for the crystal's. Code stands in the utterance."""
+        action, policy = call.action, call.action.policy
+        if policy == CODE:
+            return None
+        if policy == CRYSTAL:
             payload = action.payload
             entry = CrystalCalled(
                 run=call.scope,
@@ -70,23 +87,45 @@ class AgentsCodec:
                 attempt=attempt,
                 context=payload["context"],
                 messages=payload["messages"],
+                reserved=payload["reserved"],
             )
             return Writing(entry)
-        entry = AgentToolCall(correlation_id=call.id, tool_name=action.policy, arguments=dict(action.payload))
-        return Writing(entry, correlation_id=call.id)
+        if policy == CALL_AGENT.name:
+            asked = msgspec.structs.asdict(read_request(action.payload))
+            asked["context"] = thaw(asked["context"])
+            summoned = EntitySummoned(scope=call.scope, entity=child_id(call.id), attempt=attempt, **asked)
+            return Writing(summoned, correlation_id=call.id)
+        arguments = thaw(action.payload)
+        if policy in self._served:
+            called = GateCalled(scope=call.scope, gate=policy, arguments=arguments, attempt=attempt)
+            return Writing(called, correlation_id=call.id)
+        scope = None if call.scope == self._run else call.scope
+        asks = AgentToolCall(correlation_id=call.id, tool_name=policy, arguments=arguments, scope=scope)
+        return Writing(asks, correlation_id=call.id)
 
     def encode_outcome(self, call: Call, steps: Sequence[Step]) -> Sequence[Writing]:
-        """`AgentResponse`, `CrystalFailed`, or a fault of our own.
+        """The entries of an outcome: what the crystal said with its thought, an ending, or what a gate gave.
 
-        What the crystal said is an `AgentUtterance`, or the `AgentToolCall` or `AgentResponse` that it begins with;
-        an `AgentThought` goes along.
+        What the crystal said is an `AgentUtterance`, or the `AgentToolCall` or the ending that it begins with.
         """
         (step,) = steps
-        payload = step.payload
-        if call.action.policy == LOOP:
-            return [Writing(AgentResponse(sender=self._sender, **payload))]
-        if call.action.policy == CRYSTAL:
+        payload, policy = step.payload, call.action.policy
+        if policy == LOOP:
+            return [Writing(AgentResponse(sender=self._sender, **_ended(payload)))]
+        if policy == CRYSTAL:
             return self._encode_crystal(call, step)
+        if policy == CALL_AGENT.name:
+            return [Writing(_returned(step), correlation_id=call.id)]
+        if policy == CODE:
+            code = CodeReturned(scope=call.scope, **{**payload, "value": thaw(payload["value"])})
+            return [Writing(code, correlation_id=call.id)]
+        if policy in self._served:
+            returned = (
+                GateReturned(error=payload["message"], code=payload["code"])
+                if step.is_error
+                else GateReturned(result=thaw(payload["result"]))
+            )
+            return [Writing(returned, correlation_id=call.id)]
         fault = AgentToolFault(correlation_id=call.id, error=payload["message"], code=payload["code"])
         return [Writing(fault, correlation_id=call.id)]
 
@@ -106,7 +145,10 @@ class AgentsCodec:
         thoughts = [Writing(AgentThought(sender=self._sender, text=said.thinking))] if said.thinking else []
         if call.action.payload["text_ends"] and not said.tool_calls:
             last = LastTurn(turn=turn, usage=said.usage, duration_ms=said.duration_ms)
-            return [*thoughts, Writing(AgentResponse(sender=self._sender, text=said.content or "", last=last))]
+            text = said.content or ""
+            if run == self._run:
+                return [*thoughts, Writing(AgentResponse(sender=self._sender, text=text, last=last))]
+            return [*thoughts, Writing(EntityReturned(text=text, last=last), correlation_id=run)]
         if said.first is not None:
             whole = Utterance(
                 turn=turn,
@@ -115,9 +157,15 @@ class AgentsCodec:
                 usage=said.usage,
                 duration_ms=said.duration_ms,
             )
-            id, gate = gate_call_id(run, turn, 0), said.tool_calls[0].gate
-            calling = AgentToolCall(correlation_id=id, tool_name=gate, arguments=said.first, said=whole)
-            return [*thoughts, Writing(calling, correlation_id=id, makes=_called(calling, run))]
+            calling = AgentToolCall(
+                correlation_id=gate_call_id(run, turn, 0),
+                tool_name=said.tool_calls[0].gate,
+                arguments=thaw(said.first),
+                scope=None if run == self._run else run,
+                said=whole,
+            )
+            made = _called(calling, run)
+            return [*thoughts, Writing(calling, correlation_id=calling.correlation_id, makes=made)]
         utterance = AgentUtterance(
             run=run,
             turn=turn,
@@ -130,7 +178,7 @@ class AgentsCodec:
 
     def decode(self, record: Record[Entry]) -> Sequence[Called | Returned]:
         """See `Codec.decode`."""
-        entry = record.entry
+        entry, call = record.entry, record.correlation_id or ""
         match entry:
             case CrystalCalled():
                 return [Called(turn_id(entry.run, entry.turn), entry.run, entry.attempt, None)]
@@ -145,17 +193,24 @@ class AgentsCodec:
                 return [called] if said is None else [_said(said), called]
             case AgentToolResult() | AgentToolFault():
                 return [Returned(entry.correlation_id, (gate_outcome(entry),))]
-            case AgentResponse():
-                run = run_id(record.causation_id or "")
-                end = Returned(run, (ending(entry.text, entry.ending, entry.ward),))
-                said = utterance_in(record)
+            case GateCalled():
+                return [Called(call, entry.scope, entry.attempt, Action(entry.gate, entry.arguments))]
+            case GateReturned():
+                return [Returned(call, (gate_outcome(entry),))]
+            case CodeReturned():
+                return [Called(call, entry.scope, 1, None), Returned(call, (code_step(code_run_of(entry)),))]
+            case EntitySummoned():
+                return [Called(call, entry.scope, entry.attempt, None)]
+            case EntityReturned() | AgentResponse():
+                run = call if isinstance(entry, EntityReturned) else run_id(record.causation_id or "")
+                end, said = Returned(run, (ending_of(entry),)), utterance_in(record)
                 return [end] if said is None else [_said(said), end]
             case _:
                 return []
 
 
 def utterance_in(record: Record[Entry]) -> AgentUtterance | None:
-    """What the crystal said, if this record says so: by itself, as the call it begins with, or as the response."""
+    """What the crystal said, if this record says so: by itself, as the call it begins with, or as an ending."""
     entry, run = record.entry, run_id(record.causation_id or "")
     match entry:
         case AgentUtterance():
@@ -169,9 +224,9 @@ def utterance_in(record: Record[Entry]) -> AgentUtterance | None:
                 usage=said.usage,
                 duration_ms=said.duration_ms,
             )
-        case AgentResponse(last=LastTurn() as last):
+        case AgentResponse(last=LastTurn() as last) | EntityReturned(last=LastTurn() as last):
             return AgentUtterance(
-                run=run,
+                run=run if isinstance(entry, AgentResponse) else record.correlation_id or "",
                 turn=last.turn,
                 content=entry.text,
                 tool_calls=(),
@@ -182,9 +237,14 @@ def utterance_in(record: Record[Entry]) -> AgentUtterance | None:
             return None
 
 
-def ending(text: str, how: str, ward: str | None = None) -> Step:
-    """How an episode ended, as the step that becomes its `AgentResponse`."""
-    return action_result(LOOP, {"text": text, "ending": how, "ward": ward})
+def ending(text: str, how: str, ward: str | None = None, answer: Any = None) -> Step:
+    """How an episode ended, as the step that becomes its `AgentResponse`. `answer` is one that is no text."""
+    return action_result(LOOP, {"text": text, "ending": how, "ward": ward, "answer": answer})
+
+
+def ending_of(entry: AgentResponse | EntityReturned) -> Step:
+    """The same, as it is recorded."""
+    return ending(entry.text, entry.ending, entry.ward, entry.answer)
 
 
 def failure(code: str, message: str, duration_ms: float) -> Step:
@@ -198,14 +258,47 @@ def utterance(said: Said) -> Step:
     return Step("", CRYSTAL, UTTERANCE, msgspec.to_builtins(said))
 
 
-def gate_outcome(entry: AgentToolResult | AgentToolFault) -> Step:
+def code_step(run: CodeRun) -> Step:
+    """What code came to."""
+    return action_result(CODE, msgspec.structs.asdict(run) | {"refusals": msgspec.to_builtins(run.refusals)})
+
+
+def code_run_of(entry: CodeReturned) -> CodeRun:
+    """What code came to, as it is recorded."""
+    return CodeRun(
+        ending=entry.ending,
+        output=entry.output,
+        value=entry.value,
+        error=entry.error,
+        restored=entry.restored,
+        refusals=entry.refusals,
+    )
+
+
+def gate_outcome(entry: GateOutcome) -> Step:
     """What came of a gate call."""
+    if isinstance(entry, EntityReturned):
+        return ending_of(entry)
     if isinstance(entry, AgentToolFault):
         return error_result("gate", entry.code, entry.error)
+    if isinstance(entry, GateReturned) and entry.code is not None:
+        return error_result("gate", entry.code, entry.error or "")
     try:
         return action_result("gate", {"result": entry.result})
     except InvalidPayload as error:
         return error_result("gate", "bad_result", f"the gate answered with something unreadable: {error.reason}")
+
+
+def _ended(payload: Any) -> dict[str, Any]:
+    return {**payload, "answer": thaw(payload["answer"])}
+
+
+def _returned(step: Step) -> EntityReturned:
+    """A child's ending; an error of the engine's own (a child that could not be) has failed."""
+    payload = step.payload
+    if step.is_error:
+        return EntityReturned(text=f"{payload['code']}: {payload['message']}", ending="failed")
+    return EntityReturned(**_ended(payload))
 
 
 def _called(entry: AgentToolCall, run: str) -> Called:

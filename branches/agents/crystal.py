@@ -42,12 +42,22 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     is_error: bool = False
 
 
+class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Hyperparameters of every request. What is left out is the provider's to choose."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+
+
 class CrystalRequest(msgspec.Struct, frozen=True):
     """One request. `messages` is a view of what was said so far; keeping it costs nothing and it never changes."""
 
     messages: Sequence[Message]
     tools: tuple[GateDefinition, ...] = ()
     tool_choice: ToolChoice = "auto"
+    sampling: Sampling = Sampling()
 
 
 class CrystalResponse(msgspec.Struct, frozen=True, omit_defaults=True):

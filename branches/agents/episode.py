@@ -1,31 +1,51 @@
-"""An episode: the loop on one intent, as the orchestrator of a run."""
+"""An episode: the loop of one entity on one intent (LOOP-1 to LOOP-6)."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
+from branches.agents.budget import Budget, estimate
 from branches.agents.cantrip import Cantrip
 from branches.agents.chunks import Stream
-from branches.agents.circle import Done, GateCall, Observation
-from branches.agents.codec import Said, ending, failure, utterance
+from branches.agents.circle import CodeCall, Done, GateCall, Observation, as_text
+from branches.agents.code import CodeHost, CodeRun, PastCode, Recorded, Workspace, code_run
+from branches.agents.codec import Said, code_step, ending, failure, utterance
 from branches.agents.context import EntityContext
 from branches.agents.crystal import CrystalError, CrystalRequest, ToolCall, validate
+from branches.agents.deadline import until
 from branches.agents.internal import EntityCast
-from branches.agents.naming import CRYSTAL, LOOP, gate_key, turn_key
-from policies import Action, Context, PolicyKind, PolicyRegistry, Step
+from branches.agents.naming import CODE, CRYSTAL, gate_key, turn_id, turn_key
+from journals import derive_id
+from policies import Action, Clock, Context, Step
+
+
+class Surroundings(Protocol):
+    """What an episode finds in the run that it is a part of."""
+
+    clock: Clock
+    budget: Budget
+    recorded: Recorded
+    open_stream: Callable[[str], Stream] | None
+
+    def prepare(self, episode: Episode, call: GateCall, id: str) -> Action:
+        """The action of a gate call, with what it may call in turn."""
+        ...
+
+    async def ran(self, episode: Episode, call: str, run: CodeRun) -> None:
+        """This code was run just now, and its outcome is recorded."""
+        ...
 
 
 class Episode:
-    """The loop of one intent over an entity's context.
+    """One entity at work on one intent.
 
-    Every request to the crystal and every gate call goes through the run's context, so whatever was recorded is not
-    done again; all else here is computed from what they gave. `open_stream` makes the stream of one utterance's text
-    by its id, where somebody wants to watch.
+    Every request to the crystal, every gate call and every piece of code goes through the run's context, so whatever
+    was recorded is not done again; all else here is computed from what they gave.
     """
 
     def __init__(
@@ -33,66 +53,66 @@ class Episode:
         cantrip: Cantrip,
         cast: EntityCast,
         context: EntityContext,
+        workspace: Workspace | None,
+        surroundings: Surroundings,
         *,
-        tool_timeout_s: float,
-        open_stream: Callable[[str], Stream] | None = None,
+        run: str,
     ) -> None:
-        self._cantrip, self._cast, self._context, self._open_stream = cantrip, cast, context, open_stream
+        self.cantrip, self.cast, self.run, self.workspace = cantrip, cast, run, workspace
+        self._context, self._surroundings = context, surroundings
+        self._tools = cantrip.circle.available if workspace is None else (workspace.tool,)
         self._called: Counter[str] = Counter()
         self._errors = 0
-        self.registry = PolicyRegistry()
-        self.registry.register(LOOP, kind=PolicyKind.ORCHESTRATOR, description="the loop")(self.loop)
-        self.registry.register(CRYSTAL, repeatable=True, description="the model")(self.ask)
-        for gate in cantrip.circle.outward:
-            self.registry.register_awaited(
-                gate.name, timeout_s=tool_timeout_s, description=gate.description, input_schema=gate.parameters
-            )
+        self._ran = ""
+        self._last_error: str | None = None
 
     def __repr__(self) -> str:
-        return f"<Episode {self._context!r} calls={self._called.total()} errors={self._errors}>"
+        return f"<Episode {self.run} {self._context!r} calls={self._called.total()} errors={self._errors}>"
 
-    def action(self, intent: str) -> Action:
-        """The root action of the run."""
-        return Action(LOOP, {"intent": intent}, frozenset(self.registry.names) - {LOOP})
-
-    async def loop(self, action: Action, ctx: Context) -> list[Step]:
-        """Turn after turn, until the entity is done, or a ward or a failure ends it."""
-        self._context.begin(self._cast, action.payload["intent"])
-        max_turns = self._cantrip.circle.wards.max_turns
-        assert max_turns is not None, "a cantrip has a truncation ward"
-        for turn in range(1, max_turns + 1):
-            ended = await self._turn(turn, ctx)
+    async def live(self, ctx: Context, intent: str, context: object = None) -> Step:
+        """Turn after turn, until the entity is done, or a ward or a failure ends it; gives its ending."""
+        self._context.begin(self.cast, intent, context if self.workspace is None else None)
+        wards = self.cantrip.circle.wards
+        deadline = None if wards.max_seconds is None else ctx.now() + wards.max_seconds
+        turn = 0
+        while wards.max_turns is None or turn < wards.max_turns:
+            turn += 1
+            if deadline is not None and ctx.now() >= deadline:
+                return self._truncated("max_seconds", turn - 1)
+            try:
+                work = self._turn(turn, ctx)
+                ended = await (work if deadline is None else until(self._surroundings.clock, deadline, work))
+            except TimeoutError:
+                return self._truncated("max_seconds", turn)
             if ended is not None:
-                return [ended]
-        return [ending(self._summary(max_turns), "truncated", "max_turns")]
+                return ended
+        return self._truncated("max_turns", turn)
 
-    async def ask(self, action: Action, ctx: Context) -> list[Step]:
+    async def ask(self, ctx: Context) -> Step:
         """The effect: ask the crystal once. What it may be expected to fail with is data."""
-        call = self._cantrip.call
-        request = CrystalRequest(self._context.messages, self._cantrip.circle.gates, call.tool_choice)
-        stream = None if self._open_stream is None else self._open_stream(f"{ctx.id}.{ctx.attempt}")
+        call = self.cantrip.call
+        request = CrystalRequest(self._context.messages, self._tools, call.tool_choice, call.sampling)
+        open_stream = self._surroundings.open_stream
+        stream = None if open_stream is None else open_stream(f"{ctx.id}.{ctx.attempt}")
         started = time.perf_counter()
         try:
-            response = await self._cantrip.crystal.invoke(request, None if stream is None else stream.write)
+            response = await self.cantrip.crystal.invoke(request, None if stream is None else stream.write)
             validate(response, request)
         except CrystalError as error:
             readable = str(error).encode("utf-8", "replace").decode()
-            return [failure(error.code, readable, _milliseconds_since(started))]
+            return failure(error.code, readable, _milliseconds_since(started))
         finally:
             if stream is not None:
                 stream.complete()
-        return [
-            utterance(
-                Said(
-                    content=response.content,
-                    tool_calls=response.tool_calls,
-                    usage=response.usage,
-                    thinking=response.thinking,
-                    duration_ms=_milliseconds_since(started),
-                    first=self._first_call(response.tool_calls),
-                )
-            )
-        ]
+        said = Said(
+            content=response.content,
+            tool_calls=response.tool_calls,
+            usage=response.usage,
+            thinking=response.thinking,
+            duration_ms=_milliseconds_since(started),
+            first=self._first_call(response.tool_calls),
+        )
+        return utterance(said)
 
     def _first_call(self, tool_calls: tuple[ToolCall, ...]) -> dict[str, Any] | None:
         """The arguments of the first call, if all that comes next is that others are asked to do it.
@@ -100,50 +120,106 @@ class Episode:
         It is then recorded together with the utterance: one write less to wait for in every turn. The loop finds the
         call recorded, as it does after a restart.
         """
-        intended = self._cantrip.circle.read(tool_calls[0]) if tool_calls else None
-        if isinstance(intended, GateCall) and self.registry[tool_calls[0].gate].function is None:
+        circle = self.cantrip.circle
+        intended = circle.read(tool_calls[0]) if tool_calls else None
+        if isinstance(intended, GateCall) and any(gate.name == intended.gate for gate in circle.outward):
             return dict(intended.arguments)
         return None
 
+    async def run_code(self, code: str, now: float, ctx: Context) -> Step:
+        """Run code in the entity's sandbox; its gate calls are calls of this scope."""
+        assert self.workspace is not None
+        self._ran = ctx.id
+        host = CodeHost(self.cantrip.circle, ctx, now, self._prepare)
+        outcome = await self.workspace.run(code, host, now, ctx.id, self._surroundings.recorded)
+        return code_step(code_run(outcome, host))
+
     async def _turn(self, turn: int, ctx: Context) -> Step | None:
         """One turn; gives how the episode ends, if it does here."""
-        context, circle = self._context, self._cantrip.circle
+        context, cantrip = self._context, self.cantrip
         context.request()
-        text_ends = not self._cantrip.call.require_done_tool
+        id = turn_id(self.run, turn)
+        reserved = self._surroundings.budget.reserve(id, self._estimate())
+        if reserved is None:
+            return self._truncated("max_tokens", turn - 1)
         payload = {
+            "run": self.run,
             "turn": turn,
             "context": context.digest,
             "messages": len(context.messages),
-            "text_ends": text_ends,
+            "reserved": reserved,
+            "text_ends": not cantrip.requires_done,
         }
         (step,) = await ctx.call(Action(CRYSTAL, payload), key=turn_key(turn))
         if step.is_error:
             return ending(f"I could not go on: {step.payload['message']}", "failed")
         said = msgspec.convert(step.payload, Said)
+        self._surroundings.budget.settle(id, said.usage)
         context.utter(said.content, said.tool_calls)
         for index, tool_call in enumerate(said.tool_calls):
-            intended = circle.read(tool_call)
-            self._called[tool_call.gate] += 1
+            intended = cantrip.circle.read(tool_call)
             if isinstance(intended, Done):
                 context.observe(intended.observation)
-                return ending(intended.answer, "terminated")
-            if isinstance(intended, Observation):
-                observation = intended
-            else:
-                action = Action(tool_call.gate, intended.arguments)
-                (outcome,) = await ctx.call(action, key=gate_key(turn, index))
+                return _terminated(intended.answer)
+            key = gate_key(turn, index)
+            if isinstance(intended, CodeCall):
+                run = await self._code(intended, key, ctx)
+                observation = intended.observation(run.text, is_error=run.error is not None)
+                if run.finished:
+                    context.observe(observation)
+                    return _terminated(run.value)
+            elif isinstance(intended, GateCall):
+                action = self._prepare(intended, derive_id(self.run, key))
+                (outcome,) = await ctx.call(action, key=key)
                 observation = intended.observation(outcome)
-            self._errors += observation.is_error
-            context.observe(observation)
-        if not said.tool_calls and text_ends:
+            else:
+                observation = intended
+            self._see(observation)
+        if not said.tool_calls and not cantrip.requires_done:
             return ending(said.content or "", "terminated")
         return None
 
-    def _summary(self, turns: int) -> str:
-        """What was accomplished before the ward cut the entity off."""
+    async def _code(self, call: CodeCall, key: str, ctx: Context) -> CodeRun:
+        """What code came to: it is run, unless that is recorded; then it waits until code is run that is not."""
+        assert self.workspace is not None
+        now = ctx.now()
+        payload = {"run": self.run, "code": call.code, "now": now}
+        gates = frozenset(gate.name for gate in self.cantrip.circle.gates)
+        (step,) = await ctx.call(Action(CODE, payload, gates), key=key)
+        run = msgspec.convert(step.payload, CodeRun)
+        id = derive_id(self.run, key)
+        if self._ran == id:
+            await self._surroundings.ran(self, id, run)
+        else:
+            self.workspace.remember(PastCode(id, call.code, now, run.restored))
+        return run
+
+    def _see(self, observation: Observation) -> None:
+        if observation.is_error:
+            self._errors += 1
+            self._last_error = as_text(observation.result)
+        self._context.observe(observation)
+
+    def _prepare(self, call: GateCall, id: str) -> Action:
+        self._called[call.gate] += 1
+        return self._surroundings.prepare(self, call, id)
+
+    def _estimate(self) -> int:
+        return estimate(self._context.characters, self.cantrip.call.sampling.max_tokens)
+
+    def _truncated(self, ward: str, turns: int) -> Step:
+        """How a ward ends it: with what was accomplished before (LOOP-4), and what went wrong last."""
         calls = ", ".join(f"{gate} ({times})" for gate, times in self._called.items()) or "none"
-        errors = f" {self._errors} of them failed." if self._errors else ""
-        return f"I was stopped after {turns} turns, the limit here. Gates called until then: {calls}.{errors}"
+        errors = f" {self._errors} of them failed, the last one so: {self._last_error}" if self._errors else ""
+        limits = {"max_turns": f"after {turns} turns", "max_seconds": "when its time was up"}
+        how = limits.get(ward, "before its tokens were spent")
+        text = f"I was stopped {how}, the limit here. Gates called until then: {calls}.{errors}"
+        return ending(text, "truncated", ward)
+
+
+def _terminated(answer: object) -> Step:
+    text = as_text(answer)
+    return ending(text, "terminated", None, None if isinstance(answer, str) else answer)
 
 
 def _milliseconds_since(started: float) -> float:

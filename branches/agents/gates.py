@@ -10,7 +10,7 @@ import msgspec
 class GateDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
     """One gate: `parameters` is the JSON Schema of its arguments. Treat it as constant.
 
-    What an `ephemeral` gate gives is shown to the crystal in the very next request only (PROD-5).
+    What an `ephemeral` gate gives stands whole in the loom; the crystal is shown a placeholder for it (PROD-5, D-010).
     """
 
     name: str

@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from branches.agents.call import Sampling
-from branches.agents.crystal import ToolCall, ToolChoice, Usage
+from branches.agents.crystal import Sampling, ToolCall, ToolChoice, Usage
 from branches.agents.entries import LastTurn
 from branches.agents.folding import Folding
 from branches.agents.gates import GateDefinition
@@ -159,25 +158,26 @@ class Refusal(msgspec.Struct, frozen=True):
 class CodeReturned(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """What the code of an utterance came to. The code is the utterance's; gate calls in it are records of their own.
 
-    `output` is what it printed, `value` its last expression, `error` what it threw. With `finished` it called `done`,
-    and `value` is the answer.
+    `output` is what it printed, `value` its last expression, `error` what it threw or what stopped it, `ending` the
+    `CodeEnding`. When it called `done`, `value` is the answer. `restored` says that it left the variables as they were.
     """
 
     scope: str
+    ending: str = "completed"
     output: str = ""
     value: Any = None
     error: str | None = None
-    finished: bool = False
+    restored: bool = False
     refusals: tuple[Refusal, ...] = ()
 
 
 class SandboxKept(Entry, frozen=True, kw_only=True):
-    """A snapshot of a sandbox's variables as they were after a turn: a cache, which may be lost."""
+    """The variables of a sandbox as they were after the code of the call `after`: a cache, which may be lost."""
 
     run: str
-    turn: int
-    engine: str
-    blob: str
+    after: str
+    medium: str
+    variables: bytes
 
 
 class ContextFolded(Entry, frozen=True, kw_only=True):

@@ -166,3 +166,8 @@ class Medium(Protocol):
     async def close(self) -> None:
         """Close every sandbox and let go of the engine."""
         ...
+
+
+def no_medium(name: str) -> Medium:
+    """Where no code can be run. Raises `LookupError`."""
+    raise LookupError(f"the medium {name!r} is not available here; circles with `medium: tools` are")

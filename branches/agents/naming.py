@@ -10,11 +10,18 @@ LOOP: Final = "@cantrip"
 """The policy that is the loop; `@` keeps it apart from gates."""
 CRYSTAL: Final = "@crystal"
 """The policy that asks the crystal."""
+CODE: Final = "@code"
+"""The policy that runs code in the entity's sandbox."""
 
 
 def entity_id(instance: str, session: str) -> str:
     """The id of the entity of a session."""
     return derive_id("entity", instance, session)
+
+
+def child_id(call: str) -> str:
+    """The id of the entity that a call summons."""
+    return derive_id("entity", call)
 
 
 def run_id(prompt_id: str) -> str:

@@ -77,7 +77,7 @@ def _reported(error: Mapping[str, Any]) -> CrystalError:
 
 def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     given = [_mapping(each) for each in _list(message.get("tool_calls"))]
-    taken = {call.get("id") for call in given}
+    taken = {id for call in given if isinstance(id := call.get("id"), str)}
     free = (id for id in (f"call_{number}" for number in count(1)) if id not in taken)
     return tuple(_tool_call(call, number, free) for number, call in enumerate(given, 1))
 

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from branches.agents.crystal import Sampling
+from branches.agents.folding import Folding
 from branches.agents.wards import Ward
 
 
@@ -21,14 +23,16 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Literal["auto", "required", "none"],
         Meta(description="whether the crystal may, must, or must not call gates"),
     ] = "auto"
+    sampling: Annotated[Sampling, Meta(description="hyperparameters of every request")] = Sampling()
 
 
 class CircleOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The circle: the medium, the gates through it, and the wards that subtract from it."""
 
-    medium: Annotated[Literal["tools"], Meta(description="how the entity acts: `tools` are native tool calls")] = (
-        "tools"
-    )
+    medium: Annotated[
+        Literal["tools", "javascript", "python"],
+        Meta(description="how the entity acts: by native tool calls, or by code in a sandbox"),
+    ] = "tools"
     gates: Annotated[tuple[str, ...], Meta(description="what the entity may call: `done`, and spells by full name")] = (
         "done",
     )
@@ -55,6 +59,10 @@ class AgentsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ] = "auto"
     call: CallOptions = CallOptions()
     circle: CircleOptions = CircleOptions()
+    folding: Annotated[
+        Folding | None,
+        Meta(description="when and how early turns are shown shorter to the crystal"),
+    ] = None
     tool_timeout_s: Annotated[
         float, Meta(gt=0, description="seconds after which a gate call without an answer becomes a fault")
     ] = 60.0

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import aclosing
 
-from branches.agents.cantrip import configure
+from branches.agents.cantrip import Cantrip
 from branches.agents.chunks import ChunkWriter
-from branches.agents.crystal import Crystal
-from branches.agents.entries import AgentPrompt, AgentToolFault, AgentToolResult
-from branches.agents.gates import GateDefinition
+from branches.agents.entries import AgentCancel, AgentPrompt, AgentToolFault, AgentToolResult
 from branches.agents.internal import AgentsSettled
-from branches.agents.options import AgentsOptions
+from branches.agents.medium import Medium, no_medium
 from branches.agents.session import Session, SessionUnreadable, Workshop
 from branches.agents.unanswered import SETTLED_SESSION, is_prompt, open_prompts
 from branches.claims import Claims
@@ -24,7 +22,7 @@ from journals import ClaimLost, Entry, Journal, Record
 from policies import Clock, SystemClock
 
 _log = logging.getLogger("coven.agents")
-_ARRIVING = (AgentPrompt.kind(), AgentToolResult.kind(), AgentToolFault.kind())
+_ARRIVING = (AgentPrompt.kind(), AgentCancel.kind(), AgentToolResult.kind(), AgentToolFault.kind())
 _IDLE_SESSIONS = 500
 _LOADING_AT_ONCE = 50
 
@@ -36,21 +34,21 @@ class AgentsService:
     journal's tail never waits for an entity, so an entity never blocks the path that its own result comes home by.
     After a restart every prompt without a response is gone on with, exactly where it stopped.
 
-    `gates` are what others serve; of these the options name those in the circle. Raises `InvalidCantrip` if the
-    options describe none that works.
+    `tool_timeout_s` are the seconds after which a gate call without an answer becomes a fault; `medium` gives the
+    sandboxes of a medium by its name.
     """
 
     def __init__(
         self,
         name: str,
         journal: Journal,
-        crystal: Crystal,
-        gates: Iterable[GateDefinition],
-        options: AgentsOptions,
+        cantrip: Cantrip,
         *,
         owner: str,
+        tool_timeout_s: float = 60.0,
         clock: Clock | None = None,
         chunk_journal: Journal | None = None,
+        medium: Callable[[str], Medium] = no_medium,
         idle_sessions: int = _IDLE_SESSIONS,
         settled_every: int = SETTLED_EVERY,
     ) -> None:
@@ -63,10 +61,11 @@ class AgentsService:
             journal=journal,
             claims=self._claims,
             settled=self._settled,
-            cantrip=configure(crystal, options, gates),
+            cantrip=cantrip,
             clock=SystemClock() if clock is None else clock,
-            tool_timeout_s=options.tool_timeout_s,
+            tool_timeout_s=tool_timeout_s,
             chunks=self._chunks,
+            medium=medium,
         )
         self._idle_sessions = idle_sessions
         self._working: dict[str, Session] = {}
@@ -123,6 +122,7 @@ class AgentsService:
     async def _work(self, session: Session) -> None:
         try:
             await session.work(self._loading)
+            await session.rest()
         except (ClaimLost, SessionUnreadable) as reason:
             _log.warning("%s leaves session %r alone until its restart: %s", self._name, session.name, reason)
             self._lost.add(session.name)

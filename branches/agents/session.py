@@ -12,19 +12,22 @@ import msgspec
 
 from branches.agents.cantrip import Cantrip, cast_entry, recall
 from branches.agents.chunks import ChunkWriter, Stream
+from branches.agents.code import CodeRun, Workspace
 from branches.agents.codec import AgentsCodec, ending
 from branches.agents.context import EntityContext, fold_episode
-from branches.agents.entries import AgentPrompt, AgentResponse
-from branches.agents.episode import Episode
-from branches.agents.internal import CrystalCalled, EntityCast
+from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
+from branches.agents.family import Family
+from branches.agents.internal import CrystalCalled, EntityCast, SandboxKept
+from branches.agents.medium import CodeEnding, Medium
 from branches.agents.naming import entity_id, run_id
 from branches.agents.unanswered import is_prompt
 from branches.claims import Claims
 from branches.settled import Settled
 from journals import Claim, Entry, Journal, Lane, Record, Unreadable, derive_id
-from policies import Call, Clock, NonDeterminismError, Recorder, Run, fingerprint
+from policies import Call, Clock, NonDeterminismError, Outcome, Recorder, Run, fingerprint
 
 _log = logging.getLogger("coven.agents")
+_KEPT_EVERY = 32
 
 
 class SessionUnreadable(Exception):
@@ -33,6 +36,10 @@ class SessionUnreadable(Exception):
     def __init__(self, session: str, entry: Unreadable) -> None:
         super().__init__(f"session {session!r} is left alone: its {entry.of_kind} cannot be read: {entry.reason}")
         self.session, self.entry = session, entry
+
+
+class EpisodeCancelled(Exception):
+    """The asker no longer wants an answer."""
 
 
 class Workshop(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +53,7 @@ class Workshop(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     tool_timeout_s: float
     chunks: ChunkWriter | None
+    medium: Callable[[str], Medium]
 
 
 class Session:
@@ -61,6 +69,11 @@ class Session:
         self._context = EntityContext()
         self._cast: EntityCast | None = None
         self._recorder: Recorder | None = None
+        self._workspace: Workspace | None = None
+        self._outcomes: dict[str, Outcome] = {}
+        self._unkept = 0
+        self._cancelled: set[str] = set()
+        self._running: tuple[str, asyncio.Task[Outcome]] | None = None
 
     def __repr__(self) -> str:
         state = "idle" if self._recorder is None else "at work"
@@ -92,10 +105,18 @@ class Session:
         """Whether prompts wait, or may wait in what was not read yet."""
         return bool(self._prompts) or self._loaded_to is None
 
+    async def rest(self) -> None:
+        """Let go of its sandbox until there is work again; its variables are kept here."""
+        if self._workspace is not None:
+            await self._workspace.rest()
+
     def _sort(self, record: Record[Entry]) -> None:
-        if isinstance(record.entry, AgentPrompt):
+        entry = record.entry
+        if isinstance(entry, AgentPrompt):
             if is_prompt(record):
                 self._prompts.append(record)
+        elif isinstance(entry, AgentCancel):
+            self._cancel(entry)
         elif self._recorder is not None:
             self._recorder.observe(record)
         else:
@@ -113,12 +134,14 @@ class Session:
                 raise SessionUnreadable(self.name, entry)
             if isinstance(entry, AgentPrompt):
                 prompts[record.id] = type_cast("Record[AgentPrompt]", record)
+            elif isinstance(entry, AgentCancel):
+                self._cancelled |= prompts.keys() & {entry.prompt} if entry.prompt else prompts.keys()
             elif isinstance(entry, EntityCast):
                 self._cast = entry
             elif isinstance(entry, AgentResponse):
                 prompt = prompts.pop(record.causation_id or "", None)
                 if prompt is not None and self._cast is not None:
-                    fold_episode(self._context, self._cast, run_id(prompt.id), prompt.entry.text, [*since, record])
+                    self._fold(self._cast, prompt, [*since, record])
                 since = []
             else:
                 since.append(record)
@@ -129,27 +152,64 @@ class Session:
         for record in arrived:
             self.take(record)
 
+    def _fold(self, cast: EntityCast, prompt: Record[AgentPrompt], records: list[Record[Entry]]) -> None:
+        """Take in a finished episode."""
+        workspace = self._workspace_of(cast)
+        past = fold_episode(self._context, cast, run_id(prompt.id), prompt.entry.text, records, workspace)
+        if workspace is not None:
+            self._outcomes |= past.outcomes
+
+    def _workspace_of(self, cast: EntityCast) -> Workspace | None:
+        """The entity's sandbox where its medium runs code: one for all its episodes, as long as its circle is one."""
+        if cast.medium == "tools":
+            return None
+        circle = recall(self._shop.cantrip, cast).circle
+        if self._workspace is None or self._workspace.medium != cast.medium:
+            self._workspace = Workspace(self._shop.medium(cast.medium), circle)
+        self._workspace.circle = circle
+        return self._workspace
+
+    def _cancel(self, entry: AgentCancel) -> None:
+        """End the episodes of this prompt, or of all that wait now."""
+        waiting = [prompt.id for prompt in self._prompts]
+        if self._running is not None:
+            waiting.append(self._running[0])
+        self._cancelled |= {entry.prompt} & set(waiting) if entry.prompt else set(waiting)
+        if self._running is not None and self._running[0] in self._cancelled:
+            self._running[1].cancel()
+
     async def _answer(self, prompt: Record[AgentPrompt]) -> None:
         """One episode, from its beginning or from where it was cut off."""
         assert self._claim is not None
         shop, run = self._shop, run_id(prompt.id)
-        recorder = Recorder(run, shop.journal, AgentsCodec(shop.name), claim=self._claim, cause=prompt)
+        codec = AgentsCodec(shop.name, run, shop.cantrip.circle.served)
+        recorder = Recorder(run, shop.journal, codec, claim=self._claim, cause=prompt)
         unfinished, self._unfinished = self._unfinished, []
         for record in unfinished:
             recorder.observe(record)
         self._recorder = recorder
         begun = any(isinstance(record.entry, CrystalCalled) and record.entry.run == run for record in unfinished)
         cast = await self._recast(prompt, begun)
-        episode = Episode(
-            recall(shop.cantrip.crystal, cast),
+        family = Family(
+            recall(shop.cantrip, cast),
             cast,
             self._context,
+            run=run,
+            session=self.name,
+            clock=shop.clock,
             tool_timeout_s=shop.tool_timeout_s,
+            recorded=lambda call: recorder.outcome(call) or self._outcomes.get(call),
+            workspace=self._workspace_of(cast),
+            medium=None if cast.medium == "tools" else shop.medium(cast.medium),
             open_stream=self._streams(prompt),
+            keep=lambda call, code: self._keep(prompt, call, code),
         )
-        root = Call(run, "", "", episode.action(prompt.entry.text))
+        family.budget.restore(unfinished)
+        root = Call(run, "", "", family.action(prompt.entry.text))
         try:
-            await Run(root, episode.registry, recorder, shop.clock).execute()
+            await self._perform(prompt, Run(root, family.registry, recorder, shop.clock))
+        except EpisodeCancelled:
+            await recorder.write_outcome(root, [ending("I was asked to stop.", "cancelled")])
         except NonDeterminismError as drift:
             # The job has failed, its ledger is safe, and the conversation goes on: this is the boundary for that.
             _log.error("the episode of prompt %s in session %r failed: %s", prompt.id, self.name, drift)
@@ -157,6 +217,40 @@ class Session:
             await recorder.write_outcome(root, [ending(text, "failed")])
         finally:
             self._recorder = None
+            self._cancelled.discard(prompt.id)
+
+    async def _perform(self, prompt: Record[AgentPrompt], run: Run) -> None:
+        """Perform the run. Raises `EpisodeCancelled` when the asker no longer wants it."""
+        if prompt.id in self._cancelled:
+            raise EpisodeCancelled
+        task = asyncio.ensure_future(run.execute())
+        self._running = prompt.id, task
+        try:
+            await task
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait([task])
+            current = asyncio.current_task()
+            if prompt.id in self._cancelled and (current is None or not current.cancelling()):
+                raise EpisodeCancelled from None
+            raise
+        finally:
+            self._running = None
+
+    async def _keep(self, prompt: Record[AgentPrompt], call: str, code: CodeRun) -> None:
+        """Keep the variables now and then; and always after code that was stopped, which no run would repeat."""
+        self._unkept += 1
+        if self._unkept < _KEPT_EVERY and code.ending != CodeEnding.TIMED_OUT:
+            return
+        assert self._workspace is not None
+        assert self._claim is not None
+        variables = await self._workspace.snapshot()
+        self._unkept = 0
+        if variables is not None:
+            medium = self._workspace.medium
+            kept = SandboxKept(run=run_id(prompt.id), after=call, medium=medium, variables=variables)
+            id = derive_id(call, "kept")
+            await self._shop.journal.append(kept, session=self.name, id=id, cause=prompt, expect=self._claim)
 
     async def _recast(self, prompt: Record[AgentPrompt], begun: bool) -> EntityCast:
         """The call that this episode works under: the one it began under, else the configured one, recorded once."""

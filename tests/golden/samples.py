@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from branches.agents import AGENTS
-from branches.agents.call import Sampling
-from branches.agents.crystal import ToolCall, Usage
+from branches.agents.crystal import Sampling, ToolCall, Usage
 from branches.agents.entries import (
     AgentCancel,
     AgentChunk,
@@ -145,9 +144,10 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
             output="hello\n",
             value=42,
             error="Error: no",
+            ending="raised",
             refusals=(Refusal(0, "fetch", {"url": "x"}, "gate not available"),),
         ),
-        SandboxKept(run="run-1", turn=4, engine="quickjs", blob="blob-1"),
+        SandboxKept(run="run-1", after="call-4", medium="javascript", variables=b"variables"),
         ContextFolded(run="run-1", turn=9, through=5, summary="It listed the files."),
         TurnRewarded(turn="turn-1", reward=1.0, by="ada"),
         AgentsSettled(position=42),

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from branches.agents import AGENTS, AgentPrompt, AgentResponse, AgentToolCall, AgentToolFault, AgentToolResult
+from branches.agents.cantrip import configure
 from branches.agents.crystal import Crystal, CrystalRequest, CrystalResponse
 from branches.agents.gates import GateDefinition
 from branches.agents.internal import CrystalCalled
@@ -68,8 +69,11 @@ class Bench:
 
     async def service(self, crystal: Crystal, options_: AgentsOptions | None = None, **more: Any) -> AgentsService:
         journal = more.pop("journal", None) or await self.open()
-        arguments: dict[str, Any] = {"owner": "bench", "clock": self.clock, **more}
-        return AgentsService("agents", journal, crystal, GATES, options_ or options(), **arguments)
+        chosen = options_ or options()
+        cantrip = more.pop("cantrip", None) or configure(crystal, chosen, GATES)
+        timeout = chosen.tool_timeout_s
+        arguments: dict[str, Any] = {"owner": "bench", "clock": self.clock, "tool_timeout_s": timeout, **more}
+        return AgentsService("agents", journal, cantrip, **arguments)
 
     @asynccontextmanager
     async def serve(

@@ -53,7 +53,7 @@ def test_call_and_circle_are_values() -> None:
 def test_what_the_journal_keeps_of_a_cantrip_makes_the_same_cantrip_again() -> None:
     cantrip = configure(CRYSTAL, options(system_prompt="Be brief.", tool_choice="required"), GATES)
     entry = cast_entry(cantrip, "entity")
-    assert recall(CRYSTAL, msgspec.json.decode(msgspec.json.encode(entry), type=type(entry))) == cantrip
+    assert recall(cantrip, msgspec.json.decode(msgspec.json.encode(entry), type=type(entry))) == cantrip
 
 
 def test_the_options_of_the_file_are_checked() -> None:

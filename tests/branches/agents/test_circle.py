@@ -58,8 +58,8 @@ def test_what_json_cannot_hold_does_not_pass(arguments: str) -> None:
     assert isinstance(read("echo", arguments), Observation)
 
 
-def test_done_ends_with_its_answer_as_text() -> None:
-    for arguments, answer in (('{"answer": "42"}', "42"), ('{"answer": {"x": [1]}}', '{"x":[1]}')):
+def test_done_ends_with_its_answer() -> None:
+    for arguments, answer in (('{"answer": "42"}', "42"), ('{"answer": {"x": [1]}}', {"x": (1,)})):
         done = read("done", arguments)
         assert isinstance(done, Done)
         assert done.answer == answer

@@ -165,7 +165,8 @@ async def test_a_ward_truncates_and_says_what_was_done() -> None:
         response = await bench.talk("count")
     assert (response.ending, response.ward) == ("truncated", "max_turns")
     assert response.text == (
-        "I was stopped after 2 turns, the limit here. Gates called until then: echo (2), break (1). 1 of them failed."
+        "I was stopped after 2 turns, the limit here. Gates called until then: echo (2), break (1). "
+        "1 of them failed, the last one so: failed: it is broken"
     )
     assert len(crystal.requests) == 2
 

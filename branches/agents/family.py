@@ -1,0 +1,178 @@
+"""The entities of one run: the one that was asked, the children that it summons, and theirs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from branches.agents.budget import Budget
+from branches.agents.cantrip import Cantrip, cast_entry
+from branches.agents.chunks import Stream
+from branches.agents.circle import GateCall
+from branches.agents.code import CodeRun, Recorded, Workspace
+from branches.agents.context import EntityContext
+from branches.agents.deadline import within
+from branches.agents.delegation import child_outcome, read_request, refused_child
+from branches.agents.episode import Episode
+from branches.agents.gate import Gate, GateFailed, GateUse, pass_gate, thaw
+from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH
+from branches.agents.internal import EntityCast
+from branches.agents.medium import Medium
+from branches.agents.naming import CODE, CRYSTAL, LOOP, child_id
+from journals import derive_id
+from policies import (
+    Action,
+    Clock,
+    Context,
+    Policy,
+    PolicyKind,
+    PolicyRegistry,
+    Step,
+    action_result,
+    error_result,
+)
+
+CHILDREN_AT_ONCE: Final = 16
+Keep = Callable[[str, CodeRun], Awaitable[None]]
+"""Told of code that was run in the root's workspace, by its call, so that the variables can be kept."""
+
+
+class Family:
+    """The policies of one run, by name: the loop, the crystal, code, and each gate.
+
+    `workspace` is the root's sandbox where its medium runs code; children get one of their own. `recorded` tells the
+    recorded outcome of a call. `open_stream` makes the stream of one utterance's text by its id.
+    """
+
+    def __init__(
+        self,
+        cantrip: Cantrip,
+        cast: EntityCast,
+        context: EntityContext,
+        *,
+        run: str,
+        session: str,
+        clock: Clock,
+        tool_timeout_s: float,
+        recorded: Recorded,
+        workspace: Workspace | None = None,
+        medium: Medium | None = None,
+        open_stream: Callable[[str], Stream] | None = None,
+        keep: Keep | None = None,
+    ) -> None:
+        self.clock, self.recorded, self.open_stream = clock, recorded, open_stream
+        self.budget = Budget(cantrip.circle.wards.max_tokens)
+        self._session, self._timeout, self._medium, self._keep = session, tool_timeout_s, medium, keep
+        self._root = Episode(cantrip, cast, context, workspace, self, run=run)
+        self._episodes: dict[str, Episode] = {run: self._root}
+        self._parents: dict[str, Episode] = {}
+        self.registry = PolicyRegistry()
+        self._register(cantrip)
+
+    def __repr__(self) -> str:
+        return f"<Family of {self._root!r}, {len(self._episodes) - 1} children at work>"
+
+    def action(self, intent: str) -> Action:
+        """The root action of the run."""
+        return Action(LOOP, {"intent": intent}, self._menu(self._root.cantrip))
+
+    def prepare(self, episode: Episode, call: GateCall, id: str) -> Action:
+        """See `Surroundings.prepare`."""
+        if call.gate not in (CALL_AGENT.name, CALL_AGENT_BATCH.name):
+            return Action(call.gate, call.arguments)
+        self._parents[id] = episode
+        return Action(call.gate, call.arguments, self._menu(episode.cantrip) | {CALL_AGENT.name})
+
+    async def ran(self, episode: Episode, call: str, run: CodeRun) -> None:
+        """See `Surroundings.ran`."""
+        if self._keep is not None and episode is self._root:
+            await self._keep(call, run)
+
+    def _register(self, cantrip: Cantrip) -> None:
+        register = self.registry.register
+        register(LOOP, kind=PolicyKind.ORCHESTRATOR, description="the loop")(self._live)
+        register(CRYSTAL, repeatable=True, description="the model")(self._ask)
+        register(CODE, kind=PolicyKind.ORCHESTRATOR, description="code in the sandbox")(self._run_code)
+        register(CALL_AGENT.name, kind=PolicyKind.ORCHESTRATOR, description="a child")(self._summon)
+        register(CALL_AGENT_BATCH.name, kind=PolicyKind.ORCHESTRATOR, description="children")(self._summon_all)
+        for gate in cantrip.circle.served.values():
+            register(gate.name, idempotent=gate.idempotent, description=gate.definition.description)(
+                self._serving(gate)
+            )
+        for gate in cantrip.circle.outward:
+            self.registry.register_awaited(
+                gate.name, timeout_s=self._timeout, description=gate.description, input_schema=gate.parameters
+            )
+
+    async def _live(self, action: Action, ctx: Context) -> list[Step]:
+        return [await self._root.live(ctx, action.payload["intent"])]
+
+    async def _ask(self, action: Action, ctx: Context) -> list[Step]:
+        return [await self._episodes[action.payload["run"]].ask(ctx)]
+
+    async def _run_code(self, action: Action, ctx: Context) -> list[Step]:
+        payload = action.payload
+        return [await self._episodes[payload["run"]].run_code(payload["code"], payload["now"], ctx)]
+
+    async def _summon(self, action: Action, ctx: Context) -> list[Step]:
+        """One child, in a context of its own (COMP-4). It has a place among those at work only while it works."""
+        parent, request = self._parents.pop(ctx.id), read_request(action.payload)
+        cantrip = parent.cantrip.child(request)
+        if cantrip is None:
+            return [error_result(CALL_AGENT.name, "unknown_crystal", f"there is no crystal {request.crystal!r} here")]
+        workspace = None if self._medium is None else Workspace(self._medium, cantrip.circle, thaw(request.context))
+        cast = cast_entry(cantrip, child_id(ctx.id))
+        child = Episode(cantrip, cast, EntityContext(), workspace, self, run=ctx.id)
+        self._episodes[ctx.id] = child
+        try:
+            return [await child.live(ctx, request.intent, thaw(request.context))]
+        finally:
+            del self._episodes[ctx.id]
+            if workspace is not None:
+                await workspace.close()
+
+    async def _summon_all(self, action: Action, ctx: Context) -> list[Step]:
+        """Several children at the same time, so many at once; what they give comes in the order asked (COMP-3)."""
+        parent = self._parents.pop(ctx.id)
+        actions = action.actions
+        available = [gate.name for gate in parent.cantrip.circle.available]
+        places = asyncio.Semaphore(CHILDREN_AT_ONCE)
+
+        async def one(index: int, request: object) -> object:
+            refused = refused_child(request, available)
+            if refused is not None:
+                return {"error": refused}
+            key = str(index)
+            async with places:
+                self._parents[derive_id(ctx.id, key)] = parent
+                payload = msgspec.structs.asdict(read_request(request))
+                (step,) = await ctx.call(Action(CALL_AGENT.name, payload, actions), key=key)
+            outcome = child_outcome(step)
+            return {"error": outcome.payload["message"]} if outcome.is_error else outcome.payload["result"]
+
+        async with asyncio.TaskGroup() as tasks:
+            working = [tasks.create_task(one(*asked)) for asked in enumerate(action.payload["requests"])]
+        return [action_result(CALL_AGENT_BATCH.name, {"result": [task.result() for task in working]})]
+
+    def _serving(self, gate: Gate) -> Policy:
+        """The effect behind a gate of this process; it is given so much time and no more."""
+
+        async def serve(action: Action, ctx: Context) -> list[Step]:
+            use = GateUse(id=ctx.id, session=self._session, attempt=ctx.attempt)
+            try:
+                result = await within(self.clock, self._timeout, pass_gate(gate, action.payload, use))
+            except GateFailed as failed:
+                return [error_result(gate.name, failed.code, str(failed))]
+            except TimeoutError:
+                message = f"no answer within {self._timeout:g} s; it may still happen"
+                return [error_result(gate.name, "timeout", message)]
+            return [action_result(gate.name, {"result": result})]
+
+        return serve
+
+    @staticmethod
+    def _menu(cantrip: Cantrip) -> frozenset[str]:
+        return frozenset(gate.name for gate in cantrip.circle.available) | {CRYSTAL, CODE}
