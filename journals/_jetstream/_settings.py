@@ -36,7 +36,11 @@ class StreamSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # What an operator may set otherwise without breaking a promise.
-_FREE = {"max_bytes", "max_consumers", "num_replicas", "duplicate_window", "max_age"}
+_FREE = {"max_bytes", "max_consumers", "num_replicas", "duplicate_window"}
+_FREE_IF_SHORT_LIVED = _FREE | {"max_age"}
+# What a journal never has: it would lose what was acknowledged, acknowledge nothing, or keep it under other names.
+_NEVER = ("allow_msg_ttl", "persist_mode", "no_ack", "sealed", "subject_transform", "mirror")
+_NOT_SET = (None, False, "", "default")
 
 
 def journal_settings(coven: str, journal: str, *, replicas: int, short_lived: bool) -> StreamSettings:
@@ -56,11 +60,13 @@ def check_settings(wanted: StreamSettings, found: dict[str, Any]) -> None:
 
     Servers silently ignore settings that they do not know, so the answer is compared and not believed.
     """
+    free = _FREE_IF_SHORT_LIVED if wanted.max_age else _FREE
     wrong = [
         f"{name} is {found.get(name)!r} and must be {value!r}"
         for name, value in msgspec.to_builtins(wanted).items()
-        if name not in _FREE and found.get(name, _default_of(value)) != value
+        if name not in free and found.get(name, _default_of(value)) != value
     ]
+    wrong += [f"{name} is {found[name]!r} and must not be set" for name in _NEVER if found.get(name) not in _NOT_SET]
     if wrong:
         raise StoreMismatch(
             f"stream {wanted.name!r} is not set as Coven needs it: {'; '.join(wrong)}. "

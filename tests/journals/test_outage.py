@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from journals import (
@@ -21,6 +22,7 @@ from journals import (
     StoreRefused,
     StoreUnavailable,
 )
+from journals._jetstream import journal_settings
 from tests.journals.kinds import Said, registry
 
 
@@ -192,6 +194,42 @@ async def test_a_stream_that_is_set_otherwise_is_refused(server: EmbeddedServer)
         await store.connection.api("STREAM.CREATE.hearth-chat", wrong)
         with pytest.raises(StoreMismatch, match=r"storage is 'memory' and must be 'file'.*deny_delete"):
             await store.open("chat", registry())
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("max_age", 3_600_000_000_000, "max_age is 3600000000000 and must be 0"),
+        ("allow_msg_ttl", True, "allow_msg_ttl is True and must not be set"),
+        ("no_ack", True, "no_ack is True and must not be set"),
+        ("persist_mode", "async", "persist_mode is 'async' and must not be set"),
+        (
+            "subject_transform",
+            {"src": "hearth.chat.>", "dest": "hearth.chat.x.>"},
+            "subject_transform is .* not be set",
+        ),
+    ],
+)
+async def test_a_stream_that_would_lose_what_was_acknowledged_is_refused(
+    server: EmbeddedServer, setting: str, value: object, said: str
+) -> None:
+    async with await connect(server) as store:
+        right = msgspec.to_builtins(journal_settings("hearth", "chat", replicas=1, short_lived=False))
+        changed = {**right, setting: value}
+        if setting == "persist_mode":  # the server has it alone only
+            changed["allow_atomic"] = False
+        created = await store.connection.api("STREAM.CREATE.hearth-chat", changed)
+        assert "error" not in created
+        with pytest.raises(StoreMismatch, match=said):
+            await store.open("chat", registry())
+
+
+async def test_a_short_lived_journal_may_have_another_age(server: EmbeddedServer) -> None:
+    async with await connect(server) as store:
+        wanted = msgspec.to_builtins(journal_settings("hearth", "chat-chunks", replicas=1, short_lived=True))
+        await store.connection.api("STREAM.CREATE.hearth-chat-chunks", {**wanted, "max_age": 60_000_000_000})
+        journal = await store.open("chat-chunks", registry(), short_lived=True)
+        assert (await journal.append(Said(text="x"), session="s")).created
 
 
 async def test_streams_refuse_deletion_and_keep_the_smallest_duplicate_window(server: EmbeddedServer) -> None:
