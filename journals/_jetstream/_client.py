@@ -70,6 +70,8 @@ class FastClient(Client):
         self._receivers: dict[int, Receiver] = {}
         self._ps = self._parser = _FastParser(self, self.receive)
         self._flushing = False
+        self._ended = False
+        self._cancelled_before = 0
 
     def abort(self) -> None:
         """Give the connection up at once, with what the server has not taken."""
@@ -77,7 +79,36 @@ class FastClient(Client):
         if writer is not None:
             writer.transport.abort()
 
+    async def connect(self, *arguments: Any, **options: Any) -> None:
+        """See `Client.connect`."""
+        self._cancelled_before = _cancellations()
+        await super().connect(*arguments, **options)  # pyright: ignore[reportUnknownMemberType]
+
+    async def _close(self, status: int, do_cbs: bool = True) -> None:
+        self._ended = self._ended or status == Client.CLOSED
+        await super()._close(status, do_cbs)
+
+    async def _connect_to_server(self, s: Any) -> None:
+        self._heed()
+        await super()._connect_to_server(s)
+        self._heed()
+
+    async def _process_connect_init(self) -> None:
+        await super()._process_connect_init()
+        self._heed()
+
+    def _heed(self) -> None:
+        """The library waits by `wait_for`, which before Python 3.12 swallows a cancellation that comes together with
+        what it waits for; then it would go on connecting, for ever where no server is.
+        """
+        if _cancellations() > self._cancelled_before:
+            if self._ended:
+                self._status = Client.CLOSED
+            self.abort()
+            raise asyncio.CancelledError
+
     async def _attempt_reconnect(self) -> None:
+        self._cancelled_before = 0
         self.abort()  # a server that stands still takes nothing, and closing would wait for it
         await super()._attempt_reconnect()
 
@@ -228,3 +259,8 @@ class _FastParser(Parser):
                 break
             position = after
         return position, False
+
+
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()

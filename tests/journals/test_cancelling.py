@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from nats.aio.transport import TcpTransport
 
 from journals import StoreUnavailable
+from journals._jetstream import _connection
 from journals._jetstream._client import Delivery
 from journals._jetstream._connection import Connection
 
@@ -59,6 +61,38 @@ async def test_a_connection_that_the_server_ends_for_good_says_so_at_once(connec
     with pytest.raises(StoreUnavailable, match="closed for good, after the server said: nats: user"):
         while True:
             await connection.request("$JS.API.INFO")
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """No server listens, and each refusal comes together with a cancellation that it hides. Set when one is awaited."""
+    awaited = asyncio.Event()
+
+    async def connect(*_: object, **__: object) -> None:
+        awaited.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ConnectionRefusedError from None
+
+    monkeypatch.setattr(TcpTransport, "connect", connect)
+    return awaited
+
+
+async def test_closing_ends_an_attempt_to_reconnect(connection: Connection, refusing: asyncio.Event):
+    await connection.client._process_op_err(ConnectionResetError("lost"))
+    await asyncio.wait_for(refusing.wait(), 5)
+    attempt = connection.client._reconnection_task
+    await connection.close()
+    await asyncio.wait_for(attempt, 5)
+    assert connection.client.is_closed
+
+
+async def test_connecting_ends_with_its_time(refusing: asyncio.Event, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(_connection, "_CONNECT_TIMEOUT", 0.05)
+    opening = asyncio.create_task(Connection.open("127.0.0.1:1", token=None, credentials=None, patience=1))
+    with pytest.raises(StoreUnavailable, match="no NATS server answers"):
+        await asyncio.wait_for(opening, 5)
 
 
 async def test_closing_while_the_connection_is_being_lost_raises_nothing(
