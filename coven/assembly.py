@@ -9,13 +9,13 @@ from typing import Any, cast
 import msgspec
 
 from branches.agents.cantrip import configure
-from branches.agents.gates import GateDefinition
 from branches.agents.medium import Medium, no_medium
 from branches.agents.options import AgentsOptions
 from branches.catalogue import Catalogue, LeafKind
 from branches.chat.leaf import ChatLeaf, StreamingLeaf
 from branches.service import Service
-from branches.spellcasting import Spell, Substrate
+from branches.spellcasting import Substrate
+from coven.circles import gate_of
 from coven.configuration import COVENANT
 from coven.crystals import choose_crystal
 from coven.lifecycle import SYSTEM_JOURNAL, system_registry
@@ -91,7 +91,7 @@ class Assembly:
                 self._tell(choice.notice)
         self.crystals[branch.name] = leaf.info.name
         crystal = leaf.info.load()(self._options(leaf))
-        spells = [_gate(spell) for served in self.config.of_type("spellcasting") for spell in served.spells.values()]
+        spells = [gate_of(spell) for served in self.config.of_type("spellcasting") for spell in served.spells.values()]
         return AgentsService(
             branch.name,
             await self._journal(branch),
@@ -162,7 +162,3 @@ class Assembly:
 def chunk_journal(instance: str) -> str:
     """The name of the short-lived journal beside an instance's own."""
     return f"{instance}-chunks"
-
-
-def _gate(spell: type[Spell]) -> GateDefinition:
-    return GateDefinition(spell.name(), spell.description(), spell.schema())

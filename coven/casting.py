@@ -1,0 +1,257 @@
+"""Casting a cantrip from Python: one episode with `cast`, a lasting entity with `invoke`.
+
+There is no second path: a cast runs the Agents service, and where gates are served by Spellcasting its service and the
+covenant between them, over the store that it is given; the memory store if none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from branches.agents import AGENTS
+from branches.agents.cantrip import Cantrip
+from branches.agents.codec import utterance_in
+from branches.agents.crystal import Usage
+from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
+from branches.agents.medium import Medium, no_medium
+from branches.agents.naming import entity_id, run_id
+from branches.agents.service import AgentsService
+from branches.catalogue import LeafKind
+from branches.service import Service, first_error
+from branches.spellcasting import Substrate
+from journals import Journal, MemoryStore, Record, Store, random_id
+from policies import Clock, SystemClock
+
+NAME = "agents"
+
+
+class InvalidCast(ValueError):
+    """A cantrip cannot be cast so."""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """How an episode ended.
+
+    `answer` is what `done` was given, or the last text; `ending` is `terminated`, `truncated` (by `ward`), `failed` or
+    `cancelled`, and `error` says why where it did not end well. `turns` and `usage` are those of this episode, its
+    children's not counted.
+    """
+
+    answer: Any
+    text: str
+    ending: str
+    ward: str | None
+    error: str | None
+    entity: str
+    session: str
+    prompt: str
+    turns: int
+    usage: Usage
+
+
+class Entity:
+    """A living entity: several intents in one conversation, each an episode of its own. Made by `invoke` (ENTITY-1)."""
+
+    def __init__(self, session: str, journal: Journal, serving: asyncio.Task[None], sender: str) -> None:
+        self.session, self.journal = session, journal
+        self._serving, self._sender = serving, sender
+
+    def __repr__(self) -> str:
+        return f"<Entity {self.id} in session {self.session}>"
+
+    @property
+    def id(self) -> str:
+        """Its id (ENTITY-2)."""
+        return entity_id(NAME, self.session)
+
+    async def ask(self, intent: str, *, id: str | None = None) -> Ended:
+        """One episode on this intent. With the `id` of an earlier one it is not asked again.
+
+        Raises `InvalidCast` without an intent (INTENT-1), and whatever makes the service fail.
+        """
+        prompt = await self.send(intent, id=id)
+        return await self.ended(prompt)
+
+    async def send(self, intent: str, *, id: str | None = None) -> Record[Any]:
+        """Hand over an intent and do not wait. Raises `InvalidCast` without one."""
+        if not isinstance(intent, str) or not intent.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidCast("intent is required: say what the entity is to do")
+        entry = AgentPrompt(sender=self._sender, text=intent)
+        id = id or random_id()
+        appended = await self.journal.append(entry, session=self.session, id=id, correlation_id=id)
+        return appended.record
+
+    async def ended(self, prompt: Record[Any]) -> Ended:
+        """How the episode of a prompt ends, once it has."""
+        records: list[Record[Any]] = []
+
+        async def response() -> Record[Any]:
+            async with aclosing(self.journal.tail(prompt.position)) as tail:
+                async for record in tail:
+                    if record.session != self.session or record.causation_id != prompt.id:
+                        continue
+                    records.append(record)
+                    if isinstance(record.entry, AgentResponse):
+                        return record
+            raise AssertionError("a tail never ends")
+
+        found = await self._while_serving(response())
+        return self._tell(prompt, found.entry, records)
+
+    async def cancel(self, prompt: Record[Any] | None = None) -> None:
+        """Ask it to stop: the episode of this prompt, or whatever it is at."""
+        cancel = AgentCancel(prompt=None if prompt is None else prompt.id)
+        await self.journal.append(cancel, session=self.session)
+
+    async def _while_serving(self, work: Any) -> Any:
+        """The work's result. Raises what makes the service fail, should that come first."""
+        task = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait([task, self._serving], return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                self._serving.result()
+            return await task
+        finally:
+            task.cancel()
+
+    def _tell(self, prompt: Record[Any], response: AgentResponse, records: list[Record[Any]]) -> Ended:
+        run = run_id(prompt.id)
+        said = [one for record in records if (one := utterance_in(record)) is not None and one.run == run]
+        ended_well = response.ending == "terminated"
+        return Ended(
+            answer=(response.text if response.answer is None else response.answer) if ended_well else None,
+            text=response.text,
+            ending=response.ending,
+            ward=response.ward,
+            error=None if ended_well else response.text,
+            entity=self.id,
+            session=self.session,
+            prompt=prompt.id,
+            turns=len(said),
+            usage=sum((one.usage for one in said), Usage()),
+        )
+
+
+async def cast(cantrip: Cantrip, intent: str, **settings: Any) -> Ended:
+    """Cast a cantrip on an intent: one entity, one episode (CANTRIP-2). `settings` are those of `invoke`.
+
+        ended = await cast(cantrip, "Count the files.")
+        print(ended.answer)
+
+    Raises `InvalidCast` without an intent.
+    """
+    if not isinstance(intent, str) or not intent.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidCast("intent is required: say what the entity is to do")
+    async with invoke(cantrip, **settings) as entity:
+        return await entity.ask(intent)
+
+
+@asynccontextmanager
+async def invoke(
+    cantrip: Cantrip,
+    *,
+    store: Store | None = None,
+    session: str | None = None,
+    substrates: Mapping[str, Substrate] | None = None,
+    clock: Clock | None = None,
+    tool_timeout_s: float = 60.0,
+    sender: str = "caster",
+) -> AsyncGenerator[Entity]:
+    """A lasting entity (D-001), alive while the block runs. With the `session` of an earlier one it goes on.
+
+    `substrates` cast the spells among the circle's gates, by name: `{"fs": Filesystem(...)}`.
+    """
+    async with served(cantrip, store, substrates=substrates, clock=clock, tool_timeout_s=tool_timeout_s) as open_entity:
+        yield open_entity(session or f"cast-{random_id()}", sender)
+
+
+@asynccontextmanager
+async def served(
+    cantrip: Cantrip,
+    store: Store | None = None,
+    *,
+    substrates: Mapping[str, Substrate] | None = None,
+    clock: Clock | None = None,
+    tool_timeout_s: float = 60.0,
+) -> AsyncGenerator[Callable[[str, str], Entity]]:
+    """The services that a cantrip needs, running: gives what makes an entity of a session and its asker's name."""
+    store = store or MemoryStore()
+    async with AsyncExitStack() as closing:
+        journal = await store.open(NAME, AGENTS.registry())
+        owner = random_id()
+        agents = AgentsService(
+            NAME,
+            journal,
+            cantrip,
+            owner=owner,
+            tool_timeout_s=tool_timeout_s,
+            clock=clock or SystemClock(),
+            medium=_mediums(closing),
+        )
+        services: list[Service] = [agents]
+        if substrates:
+            services += await _spellcasting(store, journal, substrates, owner)
+        serving = asyncio.create_task(_serve(services))
+        try:
+            yield lambda session, sender: Entity(session, journal, serving, sender)
+        finally:
+            serving.cancel()
+            await asyncio.wait([serving])
+
+
+async def _serve(services: list[Service]) -> None:
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for service in services:
+                tasks.create_task(service.run(lambda: None))
+    except BaseExceptionGroup as group:
+        raise first_error(group) from None
+
+
+async def _spellcasting(
+    store: Store, agents: Journal, substrates: Mapping[str, Substrate], owner: str
+) -> list[Service]:
+    """Spellcasting over these substrates, and the covenant that brings calls there and answers home."""
+    from branches.spellcasting import SPELLCASTING
+    from branches.spellcasting.service import SpellcastingService
+    from coven.lifecycle import SYSTEM_JOURNAL, system_registry
+    from covenants.dead_letters import JOURNAL, dead_letter_registry
+    from covenants.router import Router
+    from covenants.spells import spell_routes
+    from leaves.catalogue import CATALOGUE
+
+    spellcasting = await store.open("spellcasting", SPELLCASTING.registry())
+    spells = CATALOGUE.spells()
+    service = SpellcastingService("spellcasting", spellcasting, substrates, spells, owner=owner)
+    router = Router(
+        spell_routes(NAME, "spellcasting", spells),
+        {NAME: agents, "spellcasting": spellcasting},
+        short_lived={},
+        system=await store.open(SYSTEM_JOURNAL, system_registry()),
+        dead_letters=await store.open(JOURNAL, dead_letter_registry()),
+        owner=owner,
+    )
+    return [service, router]
+
+
+def _mediums(closing: AsyncExitStack) -> Callable[[str], Medium]:
+    """The mediums by name, each made when it is first used."""
+    made: dict[str, Medium] = {}
+
+    def medium(name: str) -> Medium:
+        from leaves.catalogue import CATALOGUE
+
+        leaves = CATALOGUE.of(LeafKind.MEDIUM)
+        if name not in made:
+            if name not in leaves:
+                return no_medium(name)
+            made[name] = leaves[name].load()()
+            closing.push_async_callback(made[name].close)
+        return made[name]
+
+    return medium

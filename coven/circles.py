@@ -1,0 +1,42 @@
+"""Circles as code writes them down, with the spells of the leaves by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from branches.agents import circle as agents
+from branches.agents.circle import Circle
+from branches.agents.gate import Gate
+from branches.agents.gates import GateDefinition
+from branches.agents.wards import Ward
+from branches.spellcasting import Spell
+
+
+def circle(
+    gates: Iterable[str | GateDefinition | Gate | Callable[..., Any]],
+    wards: Iterable[Ward],
+    medium: str = "tools",
+) -> Circle:
+    """A circle of gates and wards; `medium` is `tools`, `javascript` or `python`.
+
+    A gate is the name of a built-in one (`done`, `call_agent`, `call_agent_batch`) or of a spell (`fs.read_text`), a
+    Python function, or what `gate` makes of one. Raises `ValueError` for an unknown name and for two of one name.
+    """
+    return agents.circle([_gate(each) for each in gates], wards, medium)
+
+
+def gate_of(spell: type[Spell]) -> GateDefinition:
+    """The gate through which an entity casts a spell."""
+    return GateDefinition(spell.name(), spell.description(), spell.schema())
+
+
+def _gate(given: Any) -> Any:
+    if not isinstance(given, str) or "." not in given:
+        return given
+    from leaves.catalogue import CATALOGUE
+
+    spells = CATALOGUE.spells()
+    if given not in spells:
+        raise ValueError(f"there is no spell {given!r}; there are: {', '.join(spells)}")
+    return gate_of(spells[given])

@@ -1,0 +1,101 @@
+"""Casting from Python: the same loop, over whatever store it is given."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import coven
+from coven import Call, Cantrip, Ward, cast, circle, gate, invoke
+from coven.casting import InvalidCast
+from coven.testing import ScriptedCrystal, calls, finishes, says
+from journals import Store
+from leaves.spells.fs import Filesystem, FsOptions
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def test_a_cast_is_one_episode_with_the_gates_of_its_own_process(store: Store) -> None:
+    crystal = ScriptedCrystal([calls(("add", {"a": 1, "b": 2})), finishes("three")])
+    ended = await cast(Cantrip(crystal, Call(), circle(["done", add], [Ward(max_turns=5)])), "go", store=store)
+    assert (ended.answer, ended.ending, ended.turns) == ("three", "terminated", 2)
+    assert crystal.requests[-1].messages[-1].content == "3"
+
+
+async def test_an_intent_is_required() -> None:
+    cantrip = Cantrip(ScriptedCrystal([]), Call(), circle(["done"], [Ward(max_turns=1)]))
+    for missing in (None, "", "  "):
+        with pytest.raises(InvalidCast, match="intent is required"):
+            await cast(cantrip, missing)  # type: ignore[arg-type]
+
+
+async def test_an_entity_that_lasts_remembers_what_was_said() -> None:
+    crystal = ScriptedCrystal([says("Ada, hello."), says("You are Ada.")])
+    async with invoke(Cantrip(crystal, Call(), circle(["done"], [Ward(max_turns=3)]))) as entity:
+        await entity.ask("I am Ada.")
+        assert (await entity.ask("Who am I?")).answer == "You are Ada."
+    assert [message.content for message in crystal.requests[-1].messages] == ["I am Ada.", "Ada, hello.", "Who am I?"]
+
+
+async def test_spells_are_cast_through_the_covenant(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("milk")
+    crystal = ScriptedCrystal([calls(("fs.read_text", {"path": "notes.md"})), finishes("milk")])
+    cantrip = Cantrip(crystal, Call(), circle(["done", "fs.read_text"], [Ward(max_turns=3)]))
+    ended = await cast(cantrip, "read", store=store, substrates={"fs": Filesystem(FsOptions(root=str(tmp_path)))})
+    assert ended.answer == "milk"
+    assert "milk" in (crystal.requests[-1].messages[-1].content or "")
+
+
+async def test_an_episode_can_be_cancelled() -> None:
+    asked = asyncio.Event()
+
+    async def never(request: object) -> coven.CrystalResponse:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with invoke(Cantrip(ScriptedCrystal([never, says("again")]), Call(), _bare())) as entity:
+        prompt = await entity.send("wait")
+        await asked.wait()
+        await entity.cancel(prompt)
+        ended = await entity.ended(prompt)
+        assert (ended.ending, ended.answer) == ("cancelled", None)
+        assert (await entity.ask("go on")).answer == "again"
+
+
+async def test_dependencies_are_bound_when_the_circle_is_made() -> None:
+    def read(path: str, *, root: Path) -> str:
+        """Read a file."""
+        return f"{root}/{path}"
+
+    bound = gate(read, root=Path("/data"))
+    assert list(bound.definition.parameters["properties"]) == ["path"]
+    crystal = ScriptedCrystal([calls(("read", {"path": "a"})), finishes("ok")])
+    await cast(Cantrip(crystal, Call(), circle(["done", bound], [Ward(max_turns=3)])), "go")
+    assert crystal.requests[-1].messages[-1].content == "/data/a"
+
+
+async def test_whatever_a_gate_raises_is_an_observation() -> None:
+    def explode() -> None:
+        """Explode."""
+        raise ZeroDivisionError("boom")
+
+    def give() -> object:
+        """Give what JSON cannot hold."""
+        return object()
+
+    crystal = ScriptedCrystal([calls(("explode", {}), ("give", {}), ("explode", {"x": 1})), finishes("ok")])
+    await cast(Cantrip(crystal, Call(), circle(["done", explode, give], [Ward(max_turns=3)])), "go")
+    seen = [message.content or "" for message in crystal.requests[-1].messages if message.role == "tool"]
+    assert seen[0] == "Error: failed: boom"
+    assert seen[1].startswith("Error: bad_result")
+    assert seen[2].startswith("Error: bad_arguments")
+
+
+def _bare() -> coven.Circle:
+    return circle(["done"], [Ward(max_turns=3)])
