@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import msgspec
 
@@ -28,5 +28,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     tool_choice: ToolChoice = "auto"
     sampling: Sampling = Sampling()
 
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise CallIsImmutable(name)
+
+def _refuse(call: Call, name: str, value: object = None) -> NoReturn:
+    raise CallIsImmutable(name)
+
+
+# A frozen struct has methods of its own for these, which say less; they come when the class is made.
+type.__setattr__(Call, "__setattr__", _refuse)
+type.__setattr__(Call, "__delattr__", _refuse)
