@@ -1,0 +1,67 @@
+"""Reading the loom out of the Agents journal."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from branches.agents.internal import EntityForked
+from branches.agents.loom._loom import Loom
+from branches.agents.loom._weaver import KINDS, Weaver
+from journals import Entry, Journal, Record
+
+
+def weave(records: Iterable[Record[Entry]]) -> Loom:
+    """The loom of these records. A session that was forked stands behind the one that it was forked from."""
+    weaver = Weaver()
+    for record in records:
+        weaver.feed(record)
+    return weaver.loom()
+
+
+async def read_loom(journal: Journal, session: str | None = None, *, forks: bool = False) -> Loom:
+    """The loom of a session with those that it was forked from; without a session, that of the whole journal.
+
+    With `forks`, also what was forked from any of them: the whole journal is searched for that. It takes time and
+    memory with the number of turns; nothing is kept. Raises what the journal raises.
+    """
+    weaver = Weaver()
+    if session is None:
+        async for record in journal.read(kinds=KINDS):
+            weaver.feed(record)
+        return weaver.loom()
+    for each in await (_family(journal, session) if forks else _ancestors(journal, session)):
+        async for record in journal.read(session=each, kinds=KINDS):
+            weaver.feed(record)
+    return weaver.loom()
+
+
+async def _ancestors(journal: Journal, session: str) -> list[str]:
+    """The session, behind all that it comes from."""
+    sessions = [session]
+    while (parent := await _forked_from(journal, sessions[0])) is not None and parent not in sessions:
+        sessions.insert(0, parent)
+    return sessions
+
+
+async def _forked_from(journal: Journal, session: str) -> str | None:
+    async for record in journal.read(session=session, kinds=[EntityForked.kind()]):
+        if isinstance(record.entry, EntityForked):
+            return record.entry.session
+    return None
+
+
+async def _family(journal: Journal, session: str) -> list[str]:
+    """The first of the session's ancestors, and all that came from it, each behind the one that it comes from."""
+    forks: defaultdict[str, list[str]] = defaultdict(list)
+    async for record in journal.read(kinds=[EntityForked.kind()]):
+        if isinstance(record.entry, EntityForked):
+            forks[record.entry.session].append(record.session)
+    (first, *_), family = await _ancestors(journal, session), dict[str, None]()
+    waiting = [first]
+    while waiting:
+        each = waiting.pop(0)
+        if each not in family:
+            family[each] = None
+            waiting += forks[each]
+    return list(family)
