@@ -75,6 +75,14 @@ class Recorder:
         slot = self._slots.get(call)
         return None if slot is None else slot.outcome
 
+    def is_recorded(self, call: str) -> bool:
+        """Whether it is recorded that a call of this id is made."""
+        return call in self._slots
+
+    def abandon(self, scope: str) -> None:
+        """Let go of a scope's recorded calls that its policy has not made again: it was left early, by design."""
+        self._unclaimed.pop(scope, None)
+
     def unclaimed(self, scope: str) -> dict[str, Slot]:
         """The recorded calls of a scope that its policy has not made again yet."""
         return self._unclaimed[scope]

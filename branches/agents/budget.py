@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
-from branches.agents.crystal import Message, Usage
-from branches.agents.internal import AgentUtterance, CrystalCalled
-from branches.agents.naming import turn_id
+from branches.agents.codec import utterance_in
+from branches.agents.crystal import Usage
+from branches.agents.internal import ContextFolded, CrystalCalled
+from branches.agents.naming import fold_id, turn_id
 from journals import Entry, Record
 
-_REPLY: Final = 1024
+REPLY_TOKENS: Final = 1024
 """Tokens that an answer may take where the call does not bound it."""
-_CHARACTERS_A_TOKEN: Final = 4
 
 
 class Budget:
@@ -36,8 +36,10 @@ class Budget:
             if isinstance(entry, CrystalCalled) and entry.reserved:
                 id = turn_id(entry.run, entry.turn)
                 self._reserved[id] = self._reserved.get(id, 0) + entry.reserved
-            elif isinstance(entry, AgentUtterance):
-                self.settle(turn_id(entry.run, entry.turn), entry.usage)
+            elif isinstance(entry, ContextFolded):
+                self.settle(fold_id(entry.run, entry.turn), entry.usage)
+            elif (said := utterance_in(record)) is not None:
+                self.settle(turn_id(said.run, said.turn), said.usage)
 
     def reserve(self, id: str, tokens: int) -> int | None:
         """Set tokens aside for a turn's request; None if that is more than is left. 0 where nothing bounds them.
@@ -57,18 +59,3 @@ class Budget:
         """The answer has come: what it used counts, and the reservation is free again."""
         self._reserved.pop(id, None)
         self._spent += usage.prompt + usage.completion
-
-
-def estimate(characters: int, max_tokens: int | None) -> int:
-    """Tokens that a request of so many characters may come to, with its answer."""
-    return characters // _CHARACTERS_A_TOKEN + (max_tokens or _REPLY)
-
-
-def characters(messages: Sequence[Message]) -> int:
-    """The size of messages, as `estimate` wants it."""
-    return sum(size(message) for message in messages)
-
-
-def size(message: Message) -> int:
-    """The characters of one message."""
-    return len(message.content or "") + sum(len(call.arguments) + len(call.gate) for call in message.tool_calls)

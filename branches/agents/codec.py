@@ -24,6 +24,7 @@ from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH
 from branches.agents.internal import (
     AgentUtterance,
     CodeReturned,
+    ContextFolded,
     CrystalCalled,
     CrystalFailed,
     EntityReturned,
@@ -31,7 +32,7 @@ from branches.agents.internal import (
     GateCalled,
     GateReturned,
 )
-from branches.agents.naming import CODE, CRYSTAL, LOOP, child_id, gate_call_id, run_id, turn_id
+from branches.agents.naming import CODE, CRYSTAL, FOLD, LOOP, child_id, fold_id, gate_call_id, run_id, turn_id
 from journals import Entry, Record
 from policies import (
     Action,
@@ -46,6 +47,7 @@ from policies import (
 )
 
 UTTERANCE: Final = "utterance"
+FOLDED_FIELDS: Final = ("turn", "through", "kept", "context_limit", "summary", "usage")
 GateOutcome = AgentToolResult | AgentToolFault | GateReturned | EntityReturned
 
 
@@ -90,6 +92,8 @@ class AgentsCodec:
                 reserved=payload["reserved"],
             )
             return Writing(entry)
+        if policy == FOLD:
+            return self._encode_summary(call, attempt)
         if policy == CALL_AGENT.name:
             asked = msgspec.structs.asdict(read_request(action.payload))
             asked["context"] = thaw(asked["context"])
@@ -103,6 +107,16 @@ class AgentsCodec:
         asks = AgentToolCall(correlation_id=call.id, tool_name=policy, arguments=arguments, scope=scope)
         return Writing(asks, correlation_id=call.id)
 
+    @staticmethod
+    def _encode_summary(call: Call, attempt: int) -> Writing | None:
+        """Only a summary is somebody else's work; any other fold follows from its turns."""
+        payload = call.action.payload
+        if not payload["messages"]:
+            return None
+        turn, messages = payload["turn"], payload["messages"]
+        asks = CrystalCalled(run=call.scope, turn=turn, attempt=attempt, context="", messages=messages, summarises=True)
+        return Writing(asks)
+
     def encode_outcome(self, call: Call, steps: Sequence[Step]) -> Sequence[Writing]:
         """The entries of an outcome: what the crystal said with its thought, an ending, or what a gate gave.
 
@@ -114,6 +128,8 @@ class AgentsCodec:
             return [Writing(AgentResponse(sender=self._sender, **_ended(payload)))]
         if policy == CRYSTAL:
             return self._encode_crystal(call, step)
+        if policy == FOLD:
+            return [Writing(msgspec.convert({"run": call.scope, **payload}, ContextFolded))]
         if policy == CALL_AGENT.name:
             return [Writing(_returned(step), correlation_id=call.id)]
         if policy == CODE:
@@ -180,6 +196,11 @@ class AgentsCodec:
         """See `Codec.decode`."""
         entry, call = record.entry, record.correlation_id or ""
         match entry:
+            case CrystalCalled(summarises=True):
+                return [Called(fold_id(entry.run, entry.turn), entry.run, entry.attempt, None)]
+            case ContextFolded():
+                id = fold_id(entry.run, entry.turn)
+                return [Called(id, entry.run, 1, None), Returned(id, (fold_step(entry),))]
             case CrystalCalled():
                 return [Called(turn_id(entry.run, entry.turn), entry.run, entry.attempt, None)]
             case AgentUtterance():
@@ -251,6 +272,12 @@ def failure(code: str, message: str, duration_ms: float) -> Step:
     """Why the crystal gave no answer."""
     payload = {"error": True, "code": code, "message": message, "duration_ms": duration_ms}
     return action_result(CRYSTAL, payload)
+
+
+def fold_step(folded: ContextFolded) -> Step:
+    """What a fold came to."""
+    fields = msgspec.to_builtins(folded)
+    return action_result(FOLD, {name: fields[name] for name in FOLDED_FIELDS if name in fields})
 
 
 def utterance(said: Said) -> Step:

@@ -7,27 +7,14 @@ is shown exactly what it would have been shown without.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 
 import msgspec
 
-from branches.agents.budget import size
-from branches.agents.circle import Circle, CodeCall, Done, GateCall, Observation
-from branches.agents.code import PastCode, Workspace
-from branches.agents.codec import code_run_of, gate_outcome, utterance_in
-from branches.agents.crystal import Message, ToolCall
-from branches.agents.entries import AgentToolFault, AgentToolResult
-from branches.agents.internal import (
-    AgentUtterance,
-    CodeReturned,
-    EntityCast,
-    EntityReturned,
-    GateReturned,
-    SandboxKept,
-)
-from branches.agents.naming import gate_call_id
-from journals import Entry, Record
-from policies import Outcome, Snapshot
+from branches.agents.circle import GateCall, Observation
+from branches.agents.crystal import Message, ToolCall, Usage
+from branches.agents.folding import Fold, Folded, Folding, TurnMessages, estimate_tokens, fold, fold_to, shown
+from branches.agents.internal import EntityCast
+from policies import Snapshot
 
 NUDGE = "Go on. When the task is complete, call the gate `done` with your answer."
 _NOT_RUN = "not_run: the episode ended before this call"
@@ -35,22 +22,32 @@ _encoder = msgspec.json.Encoder()
 
 
 class EntityContext:
-    """The messages of one entity, growing by one at a time; `digest` is a running hash of all that a request shows."""
+    """The messages of one entity, growing by one at a time; `digest` is a running hash of all that a request shows.
+
+    It grows monotonically (ENTITY-3); folding shortens what is shown of it. `tokens` is about what a request of it
+    comes to.
+    """
 
     def __init__(self) -> None:
         self._cast: EntityCast | None = None
+        self._system: list[Message] = []
+        self._folded: Folded | None = None
+        self._turns: list[TurnMessages] = []
+        self._intents: list[Message] = []
+        self._current: list[Message] = []
         self._messages: list[Message] = []
-        self._hash = b""
         self._unanswered: list[ToolCall] = []
         self._ephemeral: frozenset[str] = frozenset()
-        self.characters = 0
+        self._number = 0
+        self._hash = b""
+        self.tokens = 0
 
     def __repr__(self) -> str:
-        return f"<EntityContext of {len(self._messages)} messages, {self.digest[:8]}>"
+        return f"<EntityContext of {self._number} turns, {len(self._messages)} messages shown, {self.digest[:8]}>"
 
     @property
     def messages(self) -> Snapshot[Message]:
-        """What was said so far, as it stands now."""
+        """What was said so far, as it is shown now."""
         return Snapshot(self._messages)
 
     @property
@@ -64,128 +61,72 @@ class EntityContext:
         `context` is data for a child that has no variables: a second system message, right after the call's.
         """
         self.close()
+        self._seal()
         if cast != self._cast:
             self._recast(cast)
         if context is not None:
-            self._add(Message("system", f"Context:\n{_encoder.encode(context).decode()}"))
-        self._add(Message("user", intent))
+            self._system.append(self._add(Message("system", f"Context:\n{_encoder.encode(context).decode()}")))
+        self._intents.append(self._add(Message("user", intent)))
 
     def request(self) -> None:
         """The crystal is about to be asked. Roles must alternate: after its own words it is nudged."""
-        if self._messages and self._messages[-1].role == "assistant":
-            self._add(Message("user", NUDGE))
+        if self._current and self._current[-1].role == "assistant":
+            self._current.append(self._add(Message("user", NUDGE)))
+        self._seal()
 
-    def utter(self, content: str | None, tool_calls: tuple[ToolCall, ...]) -> None:
-        """The crystal has answered."""
-        self._add(Message("assistant", content, tool_calls))
+    def utter(self, content: str | None, tool_calls: tuple[ToolCall, ...], usage: Usage) -> None:
+        """The crystal has answered; `usage` tells what its request came to."""
+        if usage.prompt:
+            self.tokens = usage.prompt
+        self._number += 1
+        self._current = [self._add(Message("assistant", content, tool_calls))]
         self._unanswered = list(tool_calls)
 
     def observe(self, observation: Observation) -> None:
-        """The next of the utterance's calls has been answered."""
+        """The next of the utterance's calls has been answered. Of an ephemeral gate's result a placeholder is shown."""
         call = self._unanswered.pop(0)
         hidden = observation.gate in self._ephemeral and not observation.is_error
         text = f"[ephemeral:{observation.gate}]" if hidden else observation.text
-        self._add(Message("tool", text, tool_call_id=call.id, is_error=observation.is_error))
+        self._current.append(self._add(Message("tool", text, tool_call_id=call.id, is_error=observation.is_error)))
 
     def close(self) -> None:
         """The episode is over: calls that were never made are answered so, since a provider wants each one answered."""
         while self._unanswered:
             self.observe(GateCall(self._unanswered[0], {}).refused(_NOT_RUN))
 
+    def due(self, options: Folding, context_limit: int | None) -> Fold | None:
+        """The fold that is due before the request that is about to be made, if one is (PROD-4)."""
+        return fold(self._turns, options, used_tokens=self.tokens, context_limit=context_limit, earlier=self._folded)
+
+    def fold(self, kept: int, summary: str, options: Folding, context_limit: int | None) -> None:
+        """Show all but the newest turns folded, by this summary or by what follows from them (LOOM-5, CALL-5)."""
+        made = fold_to(kept, self._turns, options, context_limit=context_limit, earlier=self._folded)
+        self._folded = made.summarised(summary) if summary else made.folded
+        self._turns = self._turns[-kept:]
+        self._hash = hashlib.blake2b(self._hash + self._folded.summary.encode(), digest_size=16).digest()
+        self._show()
+
+    def _seal(self) -> None:
+        """The turn is complete."""
+        if self._current:
+            turn = TurnMessages(number=self._number, messages=tuple(self._current), intents=tuple(self._intents))
+            self._turns.append(turn)
+            self._current, self._intents = [], []
+
     def _recast(self, cast: EntityCast) -> None:
         """Another call: its system prompt comes first. Earlier snapshots keep what they show."""
-        said = [message for message in self._messages if message.role != "system"]
-        self._cast, self._messages, self.characters = cast, [], 0
+        self._cast = cast
         self._ephemeral = frozenset(gate.name for gate in cast.gates if gate.ephemeral)
-        self._hash = hashlib.blake2b(_encoder.encode(cast), digest_size=16).digest()
-        if cast.system_prompt:
-            self._add(Message("system", cast.system_prompt))
-        for message in said:
-            self._add(message)
+        self._hash = hashlib.blake2b(_encoder.encode(cast) + self._hash, digest_size=16).digest()
+        self._system = [Message("system", cast.system_prompt)] if cast.system_prompt else []
+        self._show()
 
-    def _add(self, message: Message) -> None:
+    def _show(self) -> None:
+        self._messages = shown(self._system, self._folded, self._turns, self._intents)
+        self.tokens = estimate_tokens(self._messages)
+
+    def _add(self, message: Message) -> Message:
         self._messages.append(message)
-        self.characters += size(message)
+        self.tokens += estimate_tokens((message,))
         self._hash = hashlib.blake2b(self._hash + _encoder.encode(message), digest_size=16).digest()
-
-
-class PastEpisode:
-    """A finished episode, as its records tell it: what the crystal said, and what came of it."""
-
-    def __init__(self, run: str, records: Iterable[Record[Entry]]) -> None:
-        """`records` may hold those of others; only this run's count."""
-        self._run = run
-        self.utterances: list[tuple[AgentUtterance, float]] = []
-        self.outcomes: dict[str, Outcome] = {}
-        self.codes: dict[str, tuple[CodeReturned, float]] = {}
-        self.kept: dict[str, bytes] = {}
-        for record in records:
-            self._take(record, record.entry, round(record.time, 6))
-
-    def _take(self, record: Record[Entry], entry: Entry, time: float) -> None:
-        call = record.correlation_id or ""
-        said = utterance_in(record)
-        if said is not None and said.run == self._run:
-            self.utterances.append((said, time))
-        match entry:
-            case AgentToolResult() | AgentToolFault():
-                self.outcomes.setdefault(entry.correlation_id, Outcome((gate_outcome(entry),), time))
-            case GateReturned() | EntityReturned():
-                self.outcomes.setdefault(call, Outcome((gate_outcome(entry),), time))
-            case CodeReturned():
-                self.codes[call] = entry, time
-            case SandboxKept() if entry.run == self._run:
-                self.kept[entry.after] = entry.variables
-            case _:
-                pass
-
-
-def fold_episode(
-    context: EntityContext,
-    cast: EntityCast,
-    run: str,
-    intent: str,
-    records: Iterable[Record[Entry]],
-    workspace: Workspace | None = None,
-) -> PastEpisode:
-    """Add a finished episode to the context, and the code that it ran to the workspace."""
-    past = PastEpisode(run, records)
-    circle = Circle(cast.gates, cast.wards, cast.medium)
-    context.begin(cast, intent)
-    for utterance, now in past.utterances:
-        context.request()
-        context.utter(utterance.content, utterance.tool_calls)
-        for index, call in enumerate(utterance.tool_calls):
-            id = gate_call_id(run, utterance.turn, index)
-            seen = _observed(circle.read(call), past, id)
-            if seen is None:
-                break
-            observation, ended = seen
-            context.observe(observation)
-            if workspace is not None and id in past.codes:
-                code, ended_at = past.codes[id]
-                workspace.remember(PastCode(id, observation.args["code"], now, code.restored))
-                now = max(now, ended_at)
-                if id in past.kept:
-                    workspace.restore(id, past.kept[id])
-            if ended:
-                break
-    context.close()
-    return past
-
-
-def _observed(
-    intended: GateCall | CodeCall | Done | Observation, past: PastEpisode, id: str
-) -> tuple[Observation, bool] | None:
-    """What the entity saw of a call, and whether the episode ended there; None if the call has no outcome."""
-    if isinstance(intended, Done):
-        return intended.observation, True
-    if isinstance(intended, Observation):
-        return intended, False
-    if isinstance(intended, CodeCall):
-        if id not in past.codes:
-            return None
-        run = code_run_of(past.codes[id][0])
-        return intended.observation(run.text, is_error=run.error is not None), run.finished
-    outcome = past.outcomes.get(id)
-    return None if outcome is None else (intended.observation(outcome.steps[0]), False)
+        return message

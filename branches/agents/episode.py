@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
 
-from branches.agents.budget import Budget, estimate
+from branches.agents.budget import REPLY_TOKENS, Budget
 from branches.agents.cantrip import Cantrip
 from branches.agents.chunks import Stream
 from branches.agents.circle import CodeCall, Done, GateCall, Observation, as_text
 from branches.agents.code import CodeHost, CodeRun, PastCode, Recorded, Workspace, code_run
 from branches.agents.codec import Said, code_step, ending, failure, utterance
 from branches.agents.context import EntityContext
-from branches.agents.crystal import CrystalError, CrystalRequest, ToolCall, validate
+from branches.agents.crystal import CrystalError, CrystalRequest, ToolCall, Usage, validate
 from branches.agents.deadline import until
+from branches.agents.folding import Fold, Folding
 from branches.agents.internal import EntityCast
-from branches.agents.naming import CODE, CRYSTAL, gate_key, turn_id, turn_key
+from branches.agents.naming import CODE, CRYSTAL, FOLD, fold_id, fold_key, gate_key, turn_id, turn_key
 from journals import derive_id
-from policies import Action, Clock, Context, Step
+from policies import Action, Clock, Context, Step, action_result
+
+_log = logging.getLogger("coven.agents")
 
 
 class Surroundings(Protocol):
@@ -30,6 +34,8 @@ class Surroundings(Protocol):
     clock: Clock
     budget: Budget
     recorded: Recorded
+    known: Callable[[str], bool]
+    abandon: Callable[[str], None]
     open_stream: Callable[[str], Stream] | None
 
     def prepare(self, episode: Episode, call: GateCall, id: str) -> Action:
@@ -64,6 +70,7 @@ class Episode:
         self._called: Counter[str] = Counter()
         self._errors = 0
         self._ran = ""
+        self._due: Fold | None = None
         self._last_error: str | None = None
 
     def __repr__(self) -> str:
@@ -83,6 +90,7 @@ class Episode:
                 work = self._turn(turn, ctx)
                 ended = await (work if deadline is None else until(self._surroundings.clock, deadline, work))
             except TimeoutError:
+                self._surroundings.abandon(self.run)
                 return self._truncated("max_seconds", turn)
             if ended is not None:
                 return ended
@@ -138,6 +146,7 @@ class Episode:
         """One turn; gives how the episode ends, if it does here."""
         context, cantrip = self._context, self.cantrip
         context.request()
+        await self._fold_if_due(turn, ctx)
         id = turn_id(self.run, turn)
         reserved = self._surroundings.budget.reserve(id, self._estimate())
         if reserved is None:
@@ -155,7 +164,7 @@ class Episode:
             return ending(f"I could not go on: {step.payload['message']}", "failed")
         said = msgspec.convert(step.payload, Said)
         self._surroundings.budget.settle(id, said.usage)
-        context.utter(said.content, said.tool_calls)
+        context.utter(said.content, said.tool_calls, said.usage)
         for index, tool_call in enumerate(said.tool_calls):
             intended = cantrip.circle.read(tool_call)
             if isinstance(intended, Done):
@@ -178,6 +187,53 @@ class Episode:
         if not said.tool_calls and not cantrip.requires_done:
             return ending(said.content or "", "terminated")
         return None
+
+    async def _fold_if_due(self, turn: int, ctx: Context) -> None:
+        """Fold early turns before a request that would be too long; after a restart as it was done before it."""
+        crystal, surroundings = self.cantrip.crystal, self._surroundings
+        limit: int | None = getattr(crystal, "context_limit", None)
+        options = self.cantrip.folding or (None if limit is None else Folding())
+        if options is None:
+            return
+        recorded = surroundings.recorded(fold_id(self.run, turn))
+        if recorded is None:
+            if surroundings.known(turn_id(self.run, turn)):
+                return
+            self._due = self._context.due(options, limit)
+            if self._due is None:
+                return
+            payload = {
+                "run": self.run,
+                "turn": turn,
+                "through": self._due.folded.through,
+                "kept": self._due.kept,
+                "context_limit": limit,
+                "messages": len(self._due.request),
+            }
+        else:
+            payload = {"run": self.run, "turn": turn}
+        (step,) = await ctx.call(Action(FOLD, payload), key=fold_key(turn))
+        told = step.payload
+        surroundings.budget.settle(fold_id(self.run, turn), msgspec.convert(told.get("usage", {}), Usage))
+        self._context.fold(told["kept"], told.get("summary", ""), options, told.get("context_limit"))
+
+    async def fold(self, payload: Mapping[str, Any]) -> Step:
+        """The effect: what the fold that is due comes to, with a summary by the crystal where one is wanted.
+
+        A crystal that fails to summarise does not end the episode: the turns are named instead.
+        """
+        due = self._due
+        assert due is not None
+        summary, usage = "", Usage()
+        if due.request:
+            request = CrystalRequest(due.request, (), "none", self.cantrip.call.sampling)
+            try:
+                response = await self.cantrip.crystal.invoke(request, None)
+                summary, usage = validate(response, request).content or "", response.usage
+            except CrystalError as error:
+                _log.warning("early turns are folded without a summary: %s", error)
+        told = {name: payload[name] for name in ("turn", "through", "kept", "context_limit")}
+        return action_result(FOLD, {**told, "summary": summary, "usage": msgspec.to_builtins(usage)})
 
     async def _code(self, call: CodeCall, key: str, ctx: Context) -> CodeRun:
         """What code came to: it is run, unless that is recorded; then it waits until code is run that is not."""
@@ -205,7 +261,7 @@ class Episode:
         return self._surroundings.prepare(self, call, id)
 
     def _estimate(self) -> int:
-        return estimate(self._context.characters, self.cantrip.call.sampling.max_tokens)
+        return self._context.tokens + (self.cantrip.call.sampling.max_tokens or REPLY_TOKENS)
 
     def _truncated(self, ward: str, turns: int) -> Step:
         """How a ward ends it: with what was accomplished before (LOOP-4), and what went wrong last."""

@@ -21,7 +21,7 @@ from branches.agents.gate import Gate, GateFailed, GateUse, pass_gate, thaw
 from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH
 from branches.agents.internal import EntityCast
 from branches.agents.medium import Medium
-from branches.agents.naming import CODE, CRYSTAL, LOOP, child_id
+from branches.agents.naming import CODE, CRYSTAL, FOLD, LOOP, child_id
 from journals import derive_id
 from policies import (
     Action,
@@ -44,7 +44,8 @@ class Family:
     """The policies of one run, by name: the loop, the crystal, code, and each gate.
 
     `workspace` is the root's sandbox where its medium runs code; children get one of their own. `recorded` tells the
-    recorded outcome of a call. `open_stream` makes the stream of one utterance's text by its id.
+    recorded outcome of a call, `known` whether it was recorded that it is made; `abandon` lets go of what is recorded
+    of a scope that is left early. `open_stream` makes the stream of one utterance's text by its id.
     """
 
     def __init__(
@@ -58,12 +59,15 @@ class Family:
         clock: Clock,
         tool_timeout_s: float,
         recorded: Recorded,
+        known: Callable[[str], bool],
+        abandon: Callable[[str], None],
         workspace: Workspace | None = None,
         medium: Medium | None = None,
         open_stream: Callable[[str], Stream] | None = None,
         keep: Keep | None = None,
     ) -> None:
         self.clock, self.recorded, self.open_stream = clock, recorded, open_stream
+        self.known, self.abandon = known, abandon
         self.budget = Budget(cantrip.circle.wards.max_tokens)
         self._session, self._timeout, self._medium, self._keep = session, tool_timeout_s, medium, keep
         self._root = Episode(cantrip, cast, context, workspace, self, run=run)
@@ -95,6 +99,7 @@ class Family:
         register = self.registry.register
         register(LOOP, kind=PolicyKind.ORCHESTRATOR, description="the loop")(self._live)
         register(CRYSTAL, repeatable=True, description="the model")(self._ask)
+        register(FOLD, repeatable=True, description="a shorter view of early turns")(self._fold)
         register(CODE, kind=PolicyKind.ORCHESTRATOR, description="code in the sandbox")(self._run_code)
         register(CALL_AGENT.name, kind=PolicyKind.ORCHESTRATOR, description="a child")(self._summon)
         register(CALL_AGENT_BATCH.name, kind=PolicyKind.ORCHESTRATOR, description="children")(self._summon_all)
@@ -112,6 +117,9 @@ class Family:
 
     async def _ask(self, action: Action, ctx: Context) -> list[Step]:
         return [await self._episodes[action.payload["run"]].ask(ctx)]
+
+    async def _fold(self, action: Action, ctx: Context) -> list[Step]:
+        return [await self._episodes[action.payload["run"]].fold(action.payload)]
 
     async def _run_code(self, action: Action, ctx: Context) -> list[Step]:
         payload = action.payload
@@ -175,4 +183,4 @@ class Family:
 
     @staticmethod
     def _menu(cantrip: Cantrip) -> frozenset[str]:
-        return frozenset(gate.name for gate in cantrip.circle.available) | {CRYSTAL, CODE}
+        return frozenset(gate.name for gate in cantrip.circle.available) | {CRYSTAL, CODE, FOLD}

@@ -105,6 +105,19 @@ def fold(
     kept = _kept(turns, options, used_tokens, trigger)
     if kept is None or kept >= len(turns):
         return None
+    return fold_to(kept, turns, options, context_limit=context_limit, earlier=earlier)
+
+
+def fold_to(
+    kept: int,
+    turns: Sequence[TurnMessages],
+    options: Folding,
+    *,
+    context_limit: int | None = None,
+    earlier: Folded | None = None,
+) -> Fold:
+    """The fold that keeps so many turns, of more."""
+    trigger = token_trigger(options, context_limit)
     gone = turns[: len(turns) - kept]
     intents = (*(earlier.intents if earlier else ()), *(intent for turn in gone for intent in turn.intents))
     limit = SUMMARY_CHARS if trigger is None else min(SUMMARY_CHARS, trigger // 2)  # an eighth of the tokens

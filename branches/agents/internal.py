@@ -82,7 +82,7 @@ class CrystalCalled(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """Written before the crystal is asked. The messages are a fold of the journal; `context` is their digest.
 
     `attempt` counts from 1: an attempt without an outcome was cut off, and the crystal is asked again. `reserved` are
-    the tokens set aside for it where a ward bounds them.
+    the tokens set aside for it where a ward bounds them. It `summarises` when it is asked for a summary to fold by.
     """
 
     run: str
@@ -91,6 +91,7 @@ class CrystalCalled(Entry, frozen=True, kw_only=True, omit_defaults=True):
     context: str
     messages: int
     reserved: int = 0
+    summarises: bool = False
 
 
 class CrystalRetried(Entry, frozen=True, kw_only=True):
@@ -180,13 +181,20 @@ class SandboxKept(Entry, frozen=True, kw_only=True):
     variables: bytes
 
 
-class ContextFolded(Entry, frozen=True, kw_only=True):
-    """From this turn's request on, the messages of turns up to `through` are shown as `summary`. None is lost."""
+class ContextFolded(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """From this turn's request on the turns up to `through` are shown folded, and the newest `kept` whole.
+
+    Turns are counted from 1 through all episodes of the thread. What stands for them follows from them and from what
+    the crystal took then (`context_limit`, in tokens), but for a `summary` that a crystal made.
+    """
 
     run: str
     turn: int
     through: int
-    summary: str
+    kept: int
+    context_limit: int | None = None
+    summary: str = ""
+    usage: Usage = Usage()
 
 
 class TurnRewarded(Entry, frozen=True, kw_only=True, omit_defaults=True):

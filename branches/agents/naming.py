@@ -13,6 +13,9 @@ CRYSTAL: Final = "@crystal"
 CODE: Final = "@code"
 """The policy that runs code in the entity's sandbox."""
 
+FOLD: Final = "@fold"
+"""The policy that folds early turns, where need be with a crystal's summary."""
+
 
 def entity_id(instance: str, session: str) -> str:
     """The id of the entity of a session."""
@@ -37,6 +40,16 @@ def turn_key(turn: int) -> str:
 def gate_key(turn: int, index: int) -> str:
     """The key of a turn's gate call, counted from 0."""
     return f"turn {turn}.{index}"
+
+
+def fold_key(turn: int) -> str:
+    """The key of the fold before a turn's request."""
+    return f"fold {turn}"
+
+
+def fold_id(run: str, turn: int) -> str:
+    """The id of the fold before a turn's request."""
+    return derive_id(run, fold_key(turn))
 
 
 def turn_id(run: str, turn: int) -> str:

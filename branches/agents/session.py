@@ -14,12 +14,13 @@ from branches.agents.cantrip import Cantrip, cast_entry, recall
 from branches.agents.chunks import ChunkWriter, Stream
 from branches.agents.code import CodeRun, Workspace
 from branches.agents.codec import AgentsCodec, ending
-from branches.agents.context import EntityContext, fold_episode
+from branches.agents.context import EntityContext
 from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
 from branches.agents.family import Family
 from branches.agents.internal import CrystalCalled, EntityCast, SandboxKept
 from branches.agents.medium import CodeEnding, Medium
 from branches.agents.naming import entity_id, run_id
+from branches.agents.past import fold_episode
 from branches.agents.unanswered import is_prompt
 from branches.claims import Claims
 from branches.settled import Settled
@@ -199,6 +200,8 @@ class Session:
             clock=shop.clock,
             tool_timeout_s=shop.tool_timeout_s,
             recorded=lambda call: recorder.outcome(call) or self._outcomes.get(call),
+            known=recorder.is_recorded,
+            abandon=recorder.abandon,
             workspace=self._workspace_of(cast),
             medium=None if cast.medium == "tools" else shop.medium(cast.medium),
             open_stream=self._streams(prompt),

@@ -126,7 +126,7 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
         EntityReturned(
             text="one", answer=1, ending="terminated", last=LastTurn(turn=1, usage=Usage(prompt=3), duration_ms=2.0)
         ),
-        CrystalCalled(run="run-1", turn=1, attempt=1, context="digest", messages=2, reserved=4096),
+        CrystalCalled(run="run-1", turn=1, attempt=1, context="digest", messages=2, reserved=4096, summarises=True),
         CrystalRetried(run="run-1", turn=1, attempt=1, error="slow down", code="rate_limited", delay_s=1.5),
         AgentUtterance(
             run="run-1",
@@ -148,7 +148,7 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
             refusals=(Refusal(0, "fetch", {"url": "x"}, "gate not available"),),
         ),
         SandboxKept(run="run-1", after="call-4", medium="javascript", variables=b"variables"),
-        ContextFolded(run="run-1", turn=9, through=5, summary="It listed the files."),
+        ContextFolded(run="run-1", turn=9, through=5, kept=3, summary="It listed files.", usage=Usage(prompt=9)),
         TurnRewarded(turn="turn-1", reward=1.0, by="ada"),
         AgentsSettled(position=42),
     ),
