@@ -1,0 +1,126 @@
+"""The loom of what was really cast: the loop writes what the loom reads, in every medium and with children."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from branches.agents.call import Call
+from branches.agents.cantrip import Cantrip
+from branches.agents.circle import circle
+from branches.agents.crystal import CrystalError, Usage
+from branches.agents.loom import Loom, export_loom, import_loom, read_loom
+from branches.agents.wards import Ward
+from coven.casting import invoke
+from coven.testing import ScriptedCrystal, calls, finishes, says
+from journals import Store
+
+
+def echo(text: str) -> str:
+    """Say it again."""
+    return text
+
+
+def cantrip(script: list[Any], *children: list[Any], medium: str = "tools", max_turns: int = 10) -> Cantrip:
+    gates = ["done", "call_agent", "call_agent_batch", echo]
+    return Cantrip(
+        ScriptedCrystal(script),
+        Call(system_prompt="You are a test."),
+        circle(gates, [Ward(max_turns=max_turns, max_depth=2)], medium),
+        child_crystals=tuple(ScriptedCrystal(child) for child in children),
+    )
+
+
+async def loom_of(made: Cantrip, *intents: str, store: Store | None = None) -> Loom:
+    async with invoke(made, store=store, session="s") as entity:
+        for intent in intents:
+            await entity.ask(intent)
+        loom = await read_loom(entity.journal, "s")
+    assert import_loom(export_loom(loom)) == loom
+    return loom
+
+
+def sequences(loom: Loom) -> list[tuple[str, int]]:
+    names = {entity: "abcdef"[number] for number, entity in enumerate(loom.entity_ids)}
+    return [(names[turn.entity_id], turn.sequence) for turn in loom.turns]
+
+
+def gates(loom: Loom) -> list[list[str]]:
+    return [[each.gate for each in turn.gate_calls] for turn in loom.turns]
+
+
+async def test_turns_of_tool_calls(store: Store) -> None:
+    script = [
+        calls(("echo", {"text": "1"}), usage=Usage(100, 50, 10)),
+        calls(("nope", {}), ("echo", {"text": "2"}), text="Again."),
+        finishes("ok"),
+    ]
+    loom = await loom_of(cantrip(script), "go", store=store)
+    assert sequences(loom) == [("a", 1), ("a", 2), ("a", 3)]
+    assert gates(loom) == [["echo"], ["nope", "echo"], ["done"]]
+    assert [turn.observation.splitlines()[-1] for turn in loom.turns] == ["1", "2", "ok"]
+    assert loom.turns[0].metadata.usage == Usage(100, 50, 10)
+    assert all(turn.metadata.duration_ms > 0 for turn in loom.turns)
+    assert [turn.ending for turn in loom.turns] == [None, None, "terminated"]
+    assert loom.call is not None
+    assert loom.call.system_prompt == "You are a test."
+    assert {turn.cantrip_id for turn in loom.turns} == {loom.call.cantrip_id}
+
+
+async def test_several_episodes_are_one_thread() -> None:
+    loom = await loom_of(cantrip([finishes("one"), says("two")]), "first", "second")
+    (thread,) = loom.threads
+    assert (thread.intents, [turn.result for turn in thread.turns]) == (("first", "second"), ["one", "two"])
+
+
+async def test_endings() -> None:
+    truncated = await loom_of(cantrip([calls(("echo", {"text": "1"}))], max_turns=1), "go")
+    assert [(turn.ending, turn.reason) for turn in truncated.turns] == [("truncated", "max_turns")]
+    failed = await loom_of(cantrip([CrystalError("refused", "no")]), "go")
+    assert [(turn.ending, turn.reason) for turn in failed.turns] == [("failed", "refused: no")]
+
+
+async def test_children_are_subtrees(store: Store) -> None:
+    script = [
+        calls(("echo", {"text": "1"}), ("call_agent", {"intent": "help"}), ("echo", {"text": "2"})),
+        finishes("ok"),
+    ]
+    child = [calls(("echo", {"text": "c"})), says("helped")]
+    loom = await loom_of(cantrip(script, child), "go", store=store)
+    assert sequences(loom) == [("a", 1), ("b", 1), ("b", 2), ("a", 2), ("a", 3)]
+    assert gates(loom) == [["echo"], ["echo"], [], ["call_agent", "echo"], ["done"]]
+    ids = [turn.id for turn in loom.turns]
+    assert [turn.parent_id for turn in loom.turns] == [None, ids[0], ids[1], ids[0], ids[3]]
+    assert loom.turns[3].gate_calls[0].result == "helped"
+    assert [thread.result for thread in loom.children(ids[0])] == ["helped"]
+    assert loom.turns[1].cantrip_id != loom.turns[0].cantrip_id
+
+
+async def test_a_batch_closes_one_turn_and_its_results_come_in_order() -> None:
+    script = [
+        calls(("call_agent_batch", {"requests": [{"intent": "a"}, {"intent": " "}, {"intent": "b"}]})),
+        finishes("ok"),
+    ]
+    loom = await loom_of(cantrip(script, [says("1"), says("2")]), "go")
+    assert sequences(loom) == [("a", 1), ("b", 1), ("c", 1), ("a", 2), ("a", 3)]
+    results = loom.turns[3].gate_calls[0].result
+    assert [results[0], results[2]] == ["1", "2"]
+    assert "intent is required" in results[1]["error"]
+
+
+async def test_a_delegation_that_is_refused_closes_nothing() -> None:
+    script = [
+        calls(("call_agent", {"intent": "x", "gates": ["fly"]})),
+        calls(("call_agent", {"intent": "x", "crystal": "none"})),
+        finishes("ok"),
+    ]
+    loom = await loom_of(cantrip(script), "go")
+    assert sequences(loom) == [("a", 1), ("a", 2), ("a", 3)]
+    assert [turn.gate_calls[0].is_error for turn in loom.turns] == [True, True, False]
+
+
+async def test_a_child_that_fails_is_an_error_in_its_parents_turn() -> None:
+    script = [calls(("call_agent", {"intent": "x"})), finishes("ok")]
+    loom = await loom_of(cantrip(script, [CrystalError("refused", "no")]), "go")
+    assert sequences(loom) == [("a", 1), ("b", 1), ("a", 2), ("a", 3)]
+    assert [turn.ending for turn in loom.turns] == [None, "failed", None, "terminated"]
+    assert loom.turns[2].gate_calls[0].is_error
