@@ -41,3 +41,15 @@ class SystemClock:
     def call_at(self, when: float, callback: Callable[[], object]) -> Alarm:
         """See `Clock.call_at`."""
         return asyncio.get_running_loop().call_later(max(0.0, when - time.time()), callback)
+
+
+async def sleep_until(clock: Clock, when: float) -> None:
+    """Wait until this time; not at all when it is past."""
+    if clock.now() >= when:
+        return
+    bell: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    alarm = clock.call_at(when, lambda: bell.done() or bell.set_result(None))
+    try:
+        await bell
+    finally:
+        alarm.cancel()

@@ -34,11 +34,11 @@ class ActionNotAllowed(PolicyError):
 
 
 class EffectCalls(PolicyError):
-    """An effect tries to call another policy; only an orchestrator may, since an effect is not replayed."""
+    """An effect does what only an orchestrator may, since an effect is not replayed."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"an effect calls {name!r}: register it as an orchestrator, or let its caller make the call")
-        self.name = name
+    def __init__(self, does: str) -> None:
+        super().__init__(f"an effect {does}: register it as an orchestrator, or leave this to its caller")
+        self.does = does
 
 
 class KeyReused(PolicyError):
@@ -61,3 +61,57 @@ class NonDeterminismError(PolicyError):
             "its code has changed, or reads something that is not in its ledger"
         )
         self.run, self.recorded, self.called = run, recorded, called
+
+
+class NotDurable(PolicyError):
+    """This run's journal has no entries for what the policy does."""
+
+    def __init__(self, does: str, codec: str) -> None:
+        super().__init__(f"the policy {does}, which {codec} cannot record: give it the methods of DurableCodec")
+        self.does, self.codec = does, codec
+
+
+class ScopeEnded(PolicyError):
+    """A call is made in the name of a policy that has returned already."""
+
+    def __init__(self, scope: str, does: str) -> None:
+        super().__init__(f"{scope!r} has returned, but something that it started {does}; await it before returning")
+        self.scope, self.does = scope, does
+
+
+class UnsupportedVersion(PolicyError):
+    """An open run stands at a version of a policy's code that this code no longer has."""
+
+    def __init__(self, name: str, recorded: int, minimum: int, maximum: int) -> None:
+        super().__init__(
+            f"the run goes by version {recorded} of {name!r}, this code has {minimum} to {maximum}; "
+            "finish the run with the code that it began with"
+        )
+        self.name, self.recorded, self.minimum, self.maximum = name, recorded, minimum, maximum
+
+
+class UnknownRun(PolicyError):
+    """No run of this id was ever begun in this journal."""
+
+    def __init__(self, run_id: str, journal: str) -> None:
+        super().__init__(f"journal {journal!r} has no run {run_id!r}; begin it with `run`")
+        self.run_id, self.journal = run_id, journal
+
+
+class RunConflict(PolicyError):
+    """A run id that was used already for something else."""
+
+    def __init__(self, run_id: str, what: str, recorded: object, given: object) -> None:
+        super().__init__(
+            f"run {run_id!r} was begun with another {what}: recorded is {recorded!r}, given is {given!r}; "
+            "go on with it by `resume`, or use another run id"
+        )
+        self.run_id, self.what, self.recorded, self.given = run_id, what, recorded, given
+
+
+class RunUnreadable(PolicyError):
+    """A run holds an entry that this program cannot read, so that nobody knows what has happened in it."""
+
+    def __init__(self, run_id: str, kind: str, reason: str) -> None:
+        super().__init__(f"run {run_id!r} is left alone: its {kind} cannot be read: {reason}")
+        self.run_id, self.kind, self.reason = run_id, kind, reason

@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 
 from journals import Claim, Draft, Entry, Journal, Record, derive_id
-from policies._action import Action
-from policies._codec import Call, Called, Codec, Outcome, Returned, Writing
+from policies._codec import (
+    Answered,
+    Attempted,
+    Call,
+    Called,
+    Codec,
+    DurableCodec,
+    Failed,
+    Failure,
+    Marked,
+    Outcome,
+    Returned,
+    Signalled,
+    Writing,
+)
+from policies._errors import NotDurable
+from policies._order import Order
+from policies._signals import Signals
+from policies._slot import Slot
 from policies._step import Step
-
-
-class Slot:
-    """What is known of one call: its outcome, once there is one, and who waits for it."""
-
-    __slots__ = ("_waiter", "action", "attempts", "outcome", "time")
-
-    def __init__(self, action: Action | None, time: float = 0.0) -> None:
-        self.action = action
-        self.attempts = 0
-        self.time = time
-        self.outcome: Outcome | None = None
-        self._waiter: asyncio.Future[None] | None = None
-
-    def __repr__(self) -> str:
-        return f"<Slot attempts={self.attempts} {'open' if self.outcome is None else 'settled'}>"
-
-    def wake(self) -> None:
-        """Let whoever waits look again."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    async def changed(self) -> None:
-        """Wait until somebody calls `wake`."""
-        self._waiter = asyncio.get_running_loop().create_future()
-        await self._waiter
 
 
 class Recorder:
@@ -45,30 +35,63 @@ class Recorder:
 
     Feed it through `observe`: first every record of the run that the journal holds, in order; then what its tail
     brings. What it writes itself it observes by itself, except for the faults that it records in place of an answer
-    from outside: whether the fault or a late answer came first, only the tail can tell.
+    from outside: whether the fault or a late answer came first, only the tail can tell. Without a claim it only reads.
     """
 
-    def __init__(self, run: str, journal: Journal, codec: Codec, *, claim: Claim, cause: Record[Entry]) -> None:
+    def __init__(self, run: str, journal: Journal, codec: Codec, *, claim: Claim | None, cause: Record[Entry]) -> None:
         self._journal, self._codec, self._claim, self.cause = journal, codec, claim, cause
+        self.run = run
         self.root = Slot(None, cause.time)
+        self.order = Order(run)
+        self.signals = Signals()
+        self.versions: dict[str, int] = {}
         self._slots: dict[str, Slot] = {run: self.root}
         self._unclaimed: defaultdict[str, dict[str, Slot]] = defaultdict(dict)
 
     def __repr__(self) -> str:
         return f"<Recorder of {self.cause.id} in {self._journal.name}: {len(self._slots)} calls>"
 
+    @property
+    def may_write(self) -> bool:
+        """Whether this run may go on, or can only be looked at."""
+        return self._claim is not None
+
     def observe(self, record: Record[Entry]) -> None:
         """Take in a record. Of several outcomes of one call the first counts; an answer to no call is ignored."""
         for said in self._codec.decode(record):
-            slot = self._slots.get(said.call_id)
-            if isinstance(said, Called):
-                if slot is None:
-                    slot = self._open_unclaimed(said)
-                slot.time = slot.time or record.time
-                slot.attempts = max(slot.attempts, said.attempt)
-            elif slot is not None and slot.outcome is None:
-                slot.outcome = Outcome(_with_ids(said), round(record.time, 6))
-                slot.wake()
+            match said:
+                case Called():
+                    self._called(said, record.time)
+                case Returned():
+                    self._returned(said, record.time)
+                case Answered():
+                    signal = self.signals.taken(said.signal)
+                    self._returned(Returned(said.call_id, (signal.step,)), record.time)
+                case Attempted():
+                    slot = self._slots[said.call_id]
+                    slot.attempts, slot.retry_at = max(slot.attempts, said.attempt), None
+                case Failed():
+                    self._slots[said.call_id].retry_at = said.retry_at
+                case Signalled():
+                    self.signals.arrived(said)
+                case Marked():
+                    self.versions.setdefault(said.name, said.version)
+
+    def begin(self, *, again: bool = False) -> None:
+        """All that was recorded has been observed; now the policies run.
+
+        What lies inside a finished call will not be asked for, except when everything is to run `again`.
+        """
+        if again:
+            return
+        for slot in self._slots.values():
+            scope, inside = self._slots.get(slot.scope), [slot]
+            while scope is not None and scope.outcome is None and not scope.dropped:
+                inside.append(scope)
+                scope = self._slots.get(scope.scope)
+            if scope is not None:
+                for each in inside:
+                    each.dropped = True
 
     def outcome(self, call: str) -> Outcome | None:
         """The recorded outcome of a call, by its id; None while it has none."""
@@ -89,20 +112,26 @@ class Recorder:
 
     def take(self, call: Call) -> Slot | None:
         """The recorded call of this id, now claimed by its caller; None if it was never recorded."""
-        return self._unclaimed[call.scope].pop(call.id, None)
+        slot = self._slots.get(call.id)
+        if slot is None or slot.claimed or slot is self.root:
+            return None
+        del self._unclaimed[slot.scope][call.id]
+        self.order.claim(slot)
+        return slot
 
     def is_taken(self, call: Call) -> bool:
         """Whether a call of this id was made already in this process."""
-        return call.id in self._slots and call.id not in self._unclaimed[call.scope]
+        return call.id in self._slots
 
     def open(self, call: Call) -> Slot:
         """A slot for a call that is made for the first time."""
-        slot = self._slots[call.id] = Slot(call.action)
+        slot = self._slots[call.id] = Slot(call.action, 0.0, call.scope, call.seed)
+        slot.claimed = True
         return slot
 
-    def _open_unclaimed(self, made: Called) -> Slot:
-        slot = self._slots[made.call_id] = self._unclaimed[made.scope][made.call_id] = Slot(made.action)
-        return slot
+    def follows(self, call: Call) -> bool:
+        """Whether the call follows from what is recorded, so that nothing is written of it before its outcome."""
+        return self._codec.encode_call(call, 1) is None
 
     async def write_call(self, call: Call, attempt: int) -> None:
         """Record the call, before anything is done, unless it follows from what is recorded already.
@@ -111,12 +140,21 @@ class Recorder:
         """
         writing = self._codec.encode_call(call, attempt)
         slot = self._slots[call.id]
-        slot.attempts = attempt
+        slot.attempts, slot.retry_at = attempt, None
+        slot.due = call.due if slot.due is None else slot.due
         if writing is None:
             return
         id = call.id if attempt == 1 else derive_id(call.id, "attempt", attempt)
         record = (await self._append([(id, writing)]))[0]
         slot.time = round(record.time, 6)
+
+    async def write_refused(self, call: Call, steps: Sequence[Step]) -> Outcome:
+        """Record a call together with its outcome: it was never made. Raises what `Journal.append_all` raises."""
+        writing, outcome = self._codec.encode_call(call, 1), self._outcome(call, steps, "outcome")
+        written = await self._append(outcome if writing is None else [(call.id, writing), *outcome])
+        slot = self._slots[call.id]
+        slot.attempts, slot.time = 1, round(written[0].time, 6)
+        return self._observed(call, written)
 
     async def write_outcome(self, call: Call, steps: Sequence[Step]) -> Outcome:
         """Record what the call came to. Raises what `Journal.append` raises."""
@@ -124,15 +162,71 @@ class Recorder:
         for _, writing in writings:
             if writing.makes is not None:
                 self._open_unclaimed(writing.makes)
-        for record in await self._append(writings):
-            self.observe(record)
-        outcome = self._slots[call.id].outcome
-        assert outcome is not None, f"the codec cannot read the outcome of {call} that it wrote"
-        return outcome
+        return self._observed(call, await self._append(writings))
 
     async def write_missing(self, call: Call, steps: Sequence[Step]) -> None:
         """Record a fault where no answer came; it counts if the tail brings it before an answer."""
         await self._append(self._outcome(call, steps, "missing"))
+
+    async def write_failure(self, call: Call, failure: Failure) -> None:
+        """Record that the attempt failed and will be repeated. Raises what `Journal.append` raises, `NotDurable`."""
+        slot = self._slots[call.id]
+        writing = self.durable("tries again").encode_failure(call, slot.attempts, failure)
+        await self._append([(derive_id(call.id, "failure", slot.attempts), writing)])
+        slot.retry_at = failure.retry_at
+
+    async def write_answer(self, call: Call, signal: Signalled) -> Outcome:
+        """Record that this signal answers the call. Raises what `Journal.append` raises."""
+        writing = self.durable("waits for an event").encode_answer(call, signal.id)
+        return self._observed(call, await self._append([(derive_id(call.id, "outcome", 0), writing)]))
+
+    async def write_version(self, name: str, version: int) -> None:
+        """Record a version marker. Raises what `Journal.append` raises, `NotDurable`."""
+        self.versions[name] = version
+        writing = self.durable("marks a version").encode_marker(name, version)
+        await self._append([(derive_id(self.run, "version", name), writing)])
+
+    def durable(self, does: str) -> DurableCodec:
+        """The codec, if it can write more than calls and outcomes; else raises `NotDurable`."""
+        if isinstance(self._codec, DurableCodec):
+            return self._codec
+        raise NotDurable(does, type(self._codec).__name__)
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing more will be observed: whoever waits raises this."""
+        self.order.fail(error)
+        self.signals.fail(error)
+        for slot in self._slots.values():
+            slot.fail(error)
+
+    def _called(self, said: Called, time: float) -> None:
+        slot = self._slots.get(said.call_id)
+        if slot is None:
+            slot = self._open_unclaimed(said)
+            self.order.called(slot)
+        slot.time = slot.time or time
+        slot.attempts = max(slot.attempts, said.attempt)
+
+    def _open_unclaimed(self, said: Called) -> Slot:
+        slot = Slot(said.action, 0.0, said.scope, said.seed)
+        slot.due = said.due
+        self._slots[said.call_id] = self._unclaimed[said.scope][said.call_id] = slot
+        return slot
+
+    def _returned(self, said: Returned, time: float) -> None:
+        slot = self._slots.get(said.call_id)
+        if slot is not None and slot.outcome is None:
+            slot.outcome = Outcome(_with_ids(said), round(time, 6))
+            if slot is not self.root:
+                self.order.returned(slot)
+            slot.wake()
+
+    def _observed(self, call: Call, records: Sequence[Record[Entry]]) -> Outcome:
+        for record in records:
+            self.observe(record)
+        outcome = self._slots[call.id].outcome
+        assert outcome is not None, f"the codec cannot read the outcome of {call} that it wrote"
+        return outcome
 
     def _outcome(self, call: Call, steps: Sequence[Step], what: str) -> list[tuple[str, Writing]]:
         writings = self._codec.encode_outcome(call, steps)
@@ -140,6 +234,7 @@ class Recorder:
 
     async def _append(self, writings: Sequence[tuple[str, Writing]]) -> list[Record[Entry]]:
         cause = self.cause
+        assert self._claim is not None, "a run that is only looked at writes nothing"
         if len(writings) == 1:
             ((id, writing),) = writings
             appended = await self._journal.append(

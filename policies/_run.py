@@ -3,27 +3,63 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
-from policies._clock import Clock, SystemClock
-from policies._codec import Call, Outcome
-from policies._context import EffectContext, ScopeContext
-from policies._errors import KeyReused, NonDeterminismError
-from policies._recorder import Recorder, Slot
-from policies._registry import PolicyInfo, PolicyKind, PolicyRegistry
-from policies._step import error_result
+from policies._action import Action
+from policies._arguments import ArgumentsInvalid
+from policies._clock import Clock, SystemClock, sleep_until
+from policies._codec import Call, Failure, Outcome
+from policies._context import EVENT, SLEEP, EffectContext, ScopeContext
+from policies._decorators import Decorator, bare
+from policies._errors import ActionNotAllowed, KeyReused, NonDeterminismError, PolicyError, UnsupportedVersion
+from policies._ledger import Ledger
+from policies._recorder import Recorder
+from policies._registry import Policy, PolicyInfo, PolicyKind, PolicyRegistry
+from policies._signals import Bell
+from policies._slot import Slot, short
+from policies._step import Step, action_result, error_result
 
-_IDLE_PASSES = 100
+
+class ReplayEnded(PolicyError):
+    """A run that is only looked at has come to where its journal ends."""
+
+    def __init__(self, does: str) -> None:
+        super().__init__(f"the journal ends where the policy {does}")
+        self.does = does
 
 
 class Run:
     """Performs a root call, whose id is the run's id.
 
     Its outcome is written like any other. Cancelling a run leaves its journal as it is; another one goes on from there.
+    Nothing may be called that is not among `ceiling`, by default the actions of the root. `listen` is called before
+    the run waits for something from outside, `catch_up` before it decides that nothing came.
+
+    With `again` the orchestrators of a recorded run are run once more over what was recorded, and nothing else: no
+    effect runs, and what would have to be written raises `ReplayEnded`.
     """
 
-    def __init__(self, root: Call, registry: PolicyRegistry, recorder: Recorder, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        root: Call,
+        registry: PolicyRegistry,
+        recorder: Recorder,
+        clock: Clock | None = None,
+        *,
+        seed: Ledger | None = None,
+        ceiling: Collection[str] | None = None,
+        listen: Callable[[], object] | None = None,
+        catch_up: Callable[[], Awaitable[None]] | None = None,
+        again: bool = False,
+    ) -> None:
         self._root, self._registry, self._recorder = root, registry, recorder
-        self._clock: Clock = SystemClock() if clock is None else clock
+        self._order = recorder.order
+        self.clock: Clock = SystemClock() if clock is None else clock
+        self._seed = Ledger() if seed is None else seed
+        self._ceiling = frozenset(root.action.actions if ceiling is None else ceiling) | {root.action.policy}
+        self._listen, self._catch_up, self._again = listen, catch_up, again
+        self._under_way: defaultdict[str, set[asyncio.Task[object]]] = defaultdict(set)
 
     def __repr__(self) -> str:
         return f"<Run {self._root.id} of {self._root.action.policy} {self._recorder!r}>"
@@ -32,59 +68,221 @@ class Run:
         """Run the root policy to its end and record its outcome; a finished run gives what is recorded.
 
         Raises `NonDeterminismError` when it does not do what is recorded, `ClaimLost` when somebody else has taken it
-        over, and whatever a policy raises; the journal is safe in each case.
+        over, and whatever a policy raises; the journal is safe in each case, and nothing of the run goes on.
         """
         root = self._recorder.root
-        return root.outcome or await self._orchestrate(self._root, self._registry[self._root.action.policy], root)
+        if root.outcome is None or self._again:
+            self._recorder.begin(again=self._again)
+            await self._orchestrate(self._root, self._registry[self._root.action.policy], root, (), self._seed)
+        assert root.outcome is not None
+        return root.outcome
 
-    async def perform(self, call: Call) -> Outcome:
+    def admit(self, action: Action) -> Action:
+        """The action, if it stays below the ceiling; one that names no actions has those that its policy declares.
+
+        Raises `ActionNotAllowed`, `UnknownPolicy`.
+        """
+        policy = self._registry[action.policy]
+        for name in sorted((action.actions | {action.policy}) - self._ceiling):
+            raise ActionNotAllowed(self._registry[name].name, self._ceiling)
+        if action.actions or not policy.actions:
+            return action
+        return Action(action.policy, action.payload, policy.actions & self._ceiling)
+
+    async def perform(self, call: Call, decorators: Sequence[Decorator] = (), seed: Ledger | None = None) -> Outcome:
         """The outcome of a call: the recorded one, or else that of doing it now."""
-        policy = self._registry[call.action.policy]
-        slot = self._recorder.take(call)
-        if slot is not None:
+        policy, recorder, order = self._registry[call.action.policy], self._recorder, self._order
+        slot = recorder.take(call)
+        is_new = slot is None
+        if slot is None:
+            if recorder.is_taken(call):
+                raise KeyReused(call.key)
+            slot = recorder.open(call)
+        under_way, task = self._under_way[call.scope], asyncio.current_task()
+        assert task is not None
+        under_way.add(task)
+        order.enter(slot)
+        try:
             self._compare(slot, call)
-            return slot.outcome or await self._resume(call, policy, slot)
-        if self._recorder.is_taken(call):
-            raise KeyReused(call.key)
-        slot = self._recorder.open(call)
-        if self._recorder.unclaimed(call.scope):
-            await self._catch_up(call)
+            if slot.outcome is None or self._again:
+                await self._go_on(call, policy, slot, decorators, Ledger() if seed is None else seed, is_new)
+            await order.turn(slot)
+        except BaseException:  # whatever it is: nobody waits for this call any more
+            order.abandon(slot)
+            raise
+        finally:
+            under_way.discard(task)
+        assert slot.outcome is not None
+        return slot.outcome
+
+    async def version(self, name: str, minimum: int, maximum: int) -> int:
+        """See `Context.version`."""
+        versions = self._recorder.versions
+        if name not in versions:
+            if self._order.replaying:
+                versions[name] = minimum  # it was here before, when there was no marker
+            else:
+                await self._written(f"asks for its version of {name!r}")
+                await self._recorder.write_version(name, maximum)
+        if not minimum <= versions[name] <= maximum:
+            raise UnsupportedVersion(name, versions[name], minimum, maximum)
+        return versions[name]
+
+    async def _go_on(
+        self,
+        call: Call,
+        policy: PolicyInfo,
+        slot: Slot,
+        decorators: Sequence[Decorator],
+        seed: Ledger,
+        is_new: bool,
+    ) -> None:
+        """See to it that the call has an outcome in the journal."""
+        refusal = None if decorators else _refusal(call, policy)
+        if slot.outcome is None and not await (
+            self._begin(call, policy, refusal) if is_new else self._resume(call, policy, slot, refusal)
+        ):
+            return
+        if decorators or policy.kind is PolicyKind.ORCHESTRATOR:
+            await self._orchestrate(call, policy, slot, decorators, seed)
+        elif slot.outcome is not None:
+            return
+        elif policy.name == SLEEP:
+            await self._sleep(call, slot)
+        elif policy.name == EVENT:
+            await self._wait_for_event(call, slot)
+        elif policy.function is None:
+            await self._await_answer(call, policy, slot)
+        else:
+            await self._do(call, policy, policy.function, slot, seed)
+
+    async def _begin(self, call: Call, policy: PolicyInfo, refusal: Step | None) -> bool:
+        """Record a call that was never made; gives whether it is to be made now."""
+        if policy.retry is not None or policy.name in (SLEEP, EVENT):
+            self._recorder.durable(f"calls {policy.name!r}")
+        is_scope = bool(call.decorators) or policy.kind is PolicyKind.ORCHESTRATOR
+        if is_scope and refusal is None and self._recorder.follows(call):
+            await self._recorder.write_call(call, 1)
+            return True
+        await self._written(f"calls {call.action.policy!r} with {short(call.action.payload)}")
+        if refusal is not None:
+            await self._recorder.write_refused(call, [refusal])
+            return False
         await self._recorder.write_call(call, 1)
-        if policy.function is None:
-            return await self._await_answer(call, policy, slot)
-        return await self._do(call, policy, slot)
+        return True
 
-    async def _resume(self, call: Call, policy: PolicyInfo, slot: Slot) -> Outcome:
-        """Go on with a call that was recorded and then cut off."""
-        if policy.function is None:
-            return await self._await_answer(call, policy, slot)
-        if policy.repeatable:
-            await self._recorder.write_call(call, slot.attempts + 1)
-        elif policy.kind is PolicyKind.EFFECT and not policy.idempotent:
+    async def _resume(self, call: Call, policy: PolicyInfo, slot: Slot, refusal: Step | None) -> bool:
+        """Go on with a call that was recorded and then cut off; gives whether it is to be made now."""
+        is_scope = bool(call.decorators) or policy.kind is PolicyKind.ORCHESTRATOR
+        if is_scope and refusal is None:
+            return True
+        await self._written(f"waits for the outcome of {policy.name!r}")
+        if is_scope or policy.function is None:
+            pass
+        elif slot.retry_at is None and not policy.repeatable and not policy.idempotent:
             message = f"{policy.name} was cut off: it may have happened, in part or in whole, and was not run again"
-            return await self._recorder.write_outcome(call, [error_result(policy.name, "in_doubt", message)])
-        return await self._do(call, policy, slot)
+            refusal = error_result(policy.name, "in_doubt", message)
+        elif slot.retry_at is not None:
+            await sleep_until(self.clock, slot.retry_at)
+        if refusal is not None:
+            await self._recorder.write_outcome(call, [refusal])
+            return False
+        if slot.retry_at is not None or (policy.repeatable and policy.function is not None):
+            await self._recorder.write_call(call, slot.attempts + 1)
+        return True
 
-    async def _do(self, call: Call, policy: PolicyInfo, slot: Slot) -> Outcome:
-        if policy.kind is PolicyKind.ORCHESTRATOR:
-            return await self._orchestrate(call, policy, slot)
-        assert policy.function is not None
-        context = EffectContext(call.id, slot.attempts, slot.time)
-        return await self._recorder.write_outcome(call, await policy.function(call.action, context))
+    async def _do(self, call: Call, policy: PolicyInfo, function: Policy, slot: Slot, seed: Ledger) -> None:
+        """Run an effect until an attempt gives an outcome, and record it."""
+        retry = policy.retry
+        expected = () if retry is None else retry.on
+        while True:
+            try:
+                steps = await function(call.action, EffectContext(call.id, slot.attempts, slot.time, seed))
+            except expected as error:
+                assert retry is not None
+                _refuse_cancelled()
+                message = _readable(str(error))
+                if slot.attempts < retry.attempts:
+                    retry_at = round(self.clock.now() + retry.pause(call.id, slot.attempts), 6)
+                    await self._recorder.write_failure(call, Failure(type(error).__name__, message, retry_at))
+                    await sleep_until(self.clock, retry_at)
+                    await self._recorder.write_call(call, slot.attempts + 1)
+                    continue
+                tried = f"{slot.attempts} attempts" if slot.attempts > 1 else "one attempt"
+                steps = [error_result(policy.name, "failed", f"{type(error).__name__}: {message} (after {tried})")]
+            _refuse_cancelled()
+            await self._recorder.write_outcome(call, _checked(policy.name, steps))
+            return
 
-    async def _orchestrate(self, call: Call, policy: PolicyInfo, slot: Slot) -> Outcome:
-        assert policy.function is not None
-        steps = await policy.function(call.action, ScopeContext(self, call, slot.time))
+    async def _orchestrate(
+        self, call: Call, policy: PolicyInfo, slot: Slot, decorators: Sequence[Decorator], seed: Ledger
+    ) -> None:
+        function, allowed = policy.function, call.action.actions
+        if decorators or policy.kind is PolicyKind.EFFECT:  # the latter as the root of a run
+            function, allowed = bare, allowed | {policy.name}
+        assert function is not None
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        context = ScopeContext(self, call, allowed, slot.time, seed)
+        self._order.leave(slot)
+        try:
+            steps = _checked(policy.name, await function(call.action, context))
+        finally:
+            context.end()
+            await self._stop(call.id)
         for left in self._recorder.unclaimed(call.id).values():
-            raise NonDeterminismError(self._root.id, _name(left), f"ends {policy.name} without it")
-        if slot.outcome is not None:
-            return slot.outcome  # it was recorded together with that of its last call
-        return await self._recorder.write_outcome(call, steps)
+            raise NonDeterminismError(self._root.id, left.described, f"ends {policy.name} without it")
+        if slot.outcome is None:  # else it was recorded together with that of its last call, or before
+            self._order.enter(slot)
+            await self._written(f"ends {policy.name}")
+            _refuse_cancelled()
+            await self._recorder.write_outcome(call, steps)
+        elif self._again and [_said(step) for step in steps] != [_said(step) for step in slot.outcome.steps]:
+            recorded = f"{policy.name} ending with {short(slot.outcome.steps)}"
+            raise NonDeterminismError(self._root.id, recorded, f"ends it with {short(steps)}")
 
-    async def _await_answer(self, call: Call, policy: PolicyInfo, slot: Slot) -> Outcome:
+    async def _stop(self, scope: str) -> None:
+        """Cancel what the policy of a scope left behind, and wait until it has ended."""
+        left = self._under_way.pop(scope, set[asyncio.Task[object]]()) - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    async def _sleep(self, call: Call, slot: Slot) -> None:
+        assert slot.due is not None
+        await sleep_until(self.clock, slot.due)
+        await self._recorder.write_outcome(call, [action_result(SLEEP, {})])
+
+    async def _wait_for_event(self, call: Call, slot: Slot) -> None:
+        """Wait for a signal; one that stands in the journal before the end of the waiting does always counts."""
+        signals, payload = self._recorder.signals, call.action.payload
+        name: str = payload["event"]
+        signal = signals.take(name)
+        if signal is None and (slot.due is None or slot.due > self.clock.now()):
+            if self._listen is not None:
+                self._listen()
+            bell: Bell = asyncio.get_running_loop().create_future()
+            alarm = None
+            if slot.due is not None:
+                alarm = self.clock.call_at(slot.due, lambda: bell.done() or bell.set_result(None))
+            try:
+                signal = await signals.wait(name, bell)
+            finally:
+                if alarm is not None:
+                    alarm.cancel()
+        if signal is None and self._catch_up is not None:
+            await self._catch_up()
+            signal = signals.take(name)
+        if signal is not None:
+            await self._recorder.write_answer(call, signal)
+        else:
+            message = f"nobody signalled {name!r} within {payload['timeout_s']:g} s"
+            await self._recorder.write_outcome(call, [error_result(EVENT, "timeout", message)])
+
+    async def _await_answer(self, call: Call, policy: PolicyInfo, slot: Slot) -> None:
         """Wait for the answer from outside; after the deadline a fault is recorded, and the first of them counts."""
         if slot.outcome is None and policy.timeout_s is not None:
-            alarm = self._clock.call_at(slot.time + policy.timeout_s, slot.wake)
+            alarm = self.clock.call_at(slot.time + policy.timeout_s, slot.wake)
             try:
                 await slot.changed()
             finally:
@@ -94,37 +292,52 @@ class Run:
                 await self._recorder.write_missing(call, [error_result(policy.name, "timeout", message)])
         while slot.outcome is None:
             await slot.changed()
-        return slot.outcome
+
+    async def _written(self, does: str) -> None:
+        await self._order.written(does)
+        if not self._recorder.may_write:
+            raise ReplayEnded(does)
 
     def _compare(self, slot: Slot, call: Call) -> None:
         recorded, now = slot.action, call.action
-        if recorded is not None and (recorded.policy != now.policy or recorded.payload != now.payload):
-            raise NonDeterminismError(self._root.id, _name(slot), f"calls {now.policy!r} with {_short(now.payload)}")
-
-    async def _catch_up(self, call: Call) -> None:
-        """Before a call that is not recorded is made, let those of its scope that are find their callers.
-
-        A recorded call depends on recorded outcomes only, so nothing but the event loop's next passes stands between
-        it and its caller, also where several branches run side by side.
-        """
-        left, idle = len(self._recorder.unclaimed(call.scope)), 0
-        while left:
-            if idle == _IDLE_PASSES:
-                slot = next(iter(self._recorder.unclaimed(call.scope).values()))
-                payload = _short(call.action.payload)
-                raise NonDeterminismError(self._root.id, _name(slot), f"calls {call.action.policy!r} with {payload}")
-            await asyncio.sleep(0)
-            now = len(self._recorder.unclaimed(call.scope))
-            idle = idle + 1 if now == left else 0
-            left = now
+        if recorded is None:
+            return
+        if recorded.policy != now.policy or recorded.payload != now.payload:
+            does = f"calls {now.policy!r} with {short(now.payload)}"
+            raise NonDeterminismError(self._root.id, slot.described, does)
+        if slot.seed is not None and slot.seed != call.seed:
+            recorded_so = f"{slot.described} over the ledger {slot.seed}"
+            raise NonDeterminismError(self._root.id, recorded_so, f"calls it over the ledger {call.seed}")
 
 
-def _name(slot: Slot) -> str:
-    if slot.action is None:
-        return "a call that its journal holds by reference"
-    return f"a call of {slot.action.policy!r} with {_short(slot.action.payload)}"
+def _refusal(call: Call, policy: PolicyInfo) -> Step | None:
+    """Why this payload is nothing for the policy; None if it is."""
+    if policy.arguments is None:
+        return None
+    try:
+        policy.arguments.read(call.action.payload)
+    except ArgumentsInvalid as error:
+        return error_result(policy.name, "invalid_payload", _readable(str(error)))
+    return None
 
 
-def _short(payload: object) -> str:
-    text = repr(payload)
-    return text if len(text) <= 200 else f"{text[:200]}…"
+def _checked(policy: str, steps: Sequence[Step]) -> Sequence[Step]:
+    if isinstance(steps, list | tuple) and all(isinstance(step, Step) for step in steps):  # pyright: ignore
+        return steps
+    raise TypeError(f"policy {policy!r} gave {short(steps)}; a policy gives a list of steps")
+
+
+def _said(step: Step) -> tuple[object, ...]:
+    return step.actor, step.type, step.payload
+
+
+def _readable(text: str) -> str:
+    """An exception's text as valid Unicode: it goes into a journal."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _refuse_cancelled() -> None:
+    """Cancellation is never a result, whatever a policy makes of it."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

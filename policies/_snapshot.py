@@ -45,6 +45,10 @@ class Snapshot(Sequence[T], Generic[T]):
     def __hash__(self) -> int:
         return hash(tuple(self))
 
+    def shares(self, other: Snapshot[T]) -> bool:
+        """Whether both show the same list, so that the shorter one is the beginning of the longer one."""
+        return self._items is other._items
+
     def plus(self, item: T) -> Snapshot[T]:
         """A snapshot with one item more. Shares its storage unless another one has grown from this already."""
         items = self._items if len(self._items) == self._length else self._items[: self._length]

@@ -11,6 +11,7 @@ from msgspec.structs import force_setattr
 from policies._action import Action
 from policies._freeze import freeze
 
+TEXT: Final = "text"
 ACTION_CALL: Final = "action_call"
 ACTION_RESULT: Final = "action_result"
 
@@ -33,6 +34,11 @@ class Step(msgspec.Struct, frozen=True):
     def is_error(self) -> bool:
         """Whether this is an error result: a recoverable failure, as data."""
         return self.type == ACTION_RESULT and self.payload.get("error") is True
+
+
+def text(actor: str, said: str, *, id: str = "") -> Step:
+    """Something that somebody said: `user`, `assistant`, or whoever it was."""
+    return Step(id, actor, TEXT, {"text": said})
 
 
 def action_call(actor: str, action: Action, *, id: str = "") -> Step:

@@ -57,6 +57,22 @@ from coven.lifecycle import ServiceChanged, State, system_registry
 from covenants.applied import Beginning, CovenantApplied
 from covenants.dead_letters import DeadLetter, DeadLetterRedriven, dead_letter_registry
 from journals import Entry, EntryRegistry
+from policies import run_registry
+from policies._entries import (
+    AttemptBegan,
+    AttemptFailed,
+    EventAwaited,
+    EventReceived,
+    EventSignalled,
+    PolicyCalled,
+    PolicyReturned,
+    RunStarted,
+    SeedStep,
+    StepData,
+    TimerFired,
+    TimerSet,
+    VersionMarked,
+)
 
 FOLDER = Path(__file__).parent
 
@@ -172,6 +188,32 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
             incarnations={"chat": "20261121"},
         ),
     ),
+    "runs": (
+        RunStarted(
+            policy="search_agent",
+            payload={"question": "what is new?"},
+            actions=("llm", "web_search"),
+            ledger=(SeedStep("s-1", "user", "text", {"text": "hello"}),),
+        ),
+        PolicyCalled(
+            call="c-1",
+            scope="r-1",
+            policy="llm",
+            payload={"model": "small"},
+            actions=("web_search",),
+            decorators=("loop_wrapper", "invoke_action"),
+            seed="digest",
+        ),
+        PolicyReturned(call="c-1", steps=(StepData("assistant", "text", {"text": "hello"}),)),
+        AttemptFailed(call="c-1", attempt=1, error="ConnectionError", message="reset by peer", retry_at=1000000.5),
+        AttemptBegan(call="c-1", attempt=2),
+        TimerSet(call="c-2", scope="r-1", due=1000060.0, seconds=60.0),
+        TimerFired(call="c-2"),
+        EventAwaited(call="c-3", scope="r-1", event="approval", timeout_s=3600.0, due=1003600.0),
+        EventSignalled(event="approval", payload={"approved": True}),
+        EventReceived(call="c-3", signal="s-2"),
+        VersionMarked(name="two searches", version=2),
+    ),
     "dead-letters": (
         DeadLetter(route="r", journal="chat", position=7, source_kind="ChatAfferent", code="via", reason="raised"),
         DeadLetterRedriven(dead_letter="d-1", effects=1),
@@ -183,7 +225,7 @@ def registries() -> dict[str, EntryRegistry]:
     """Every registry, the short-lived kinds beside the others."""
     manifests = {"chat": CHAT, "agents": AGENTS, "spellcasting": SPELLCASTING}
     branches = {name: EntryRegistry(kind.entry for kind in manifest.kinds) for name, manifest in manifests.items()}
-    return {**branches, "coven": system_registry(), "dead-letters": dead_letter_registry()}
+    return {**branches, "coven": system_registry(), "dead-letters": dead_letter_registry(), "runs": run_registry()}
 
 
 def path_of(journal: str, kind: str, version: int) -> Path:
