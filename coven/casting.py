@@ -7,7 +7,7 @@ covenant between them, over the store that it is given; the memory store if none
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from branches.agents.cantrip import Cantrip
 from branches.agents.codec import utterance_in
 from branches.agents.crystal import Usage
 from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
+from branches.agents.forking import fork
 from branches.agents.medium import Medium, no_medium
 from branches.agents.naming import entity_id, run_id
 from branches.agents.service import AgentsService
@@ -57,9 +58,9 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 class Entity:
     """A living entity: several intents in one conversation, each an episode of its own. Made by `invoke` (ENTITY-1)."""
 
-    def __init__(self, session: str, journal: Journal, serving: asyncio.Task[None], sender: str) -> None:
-        self.session, self.journal = session, journal
-        self._serving, self._sender = serving, sender
+    def __init__(self, session: str, hearth: Hearth, sender: str) -> None:
+        self.session, self.journal = session, hearth.journal
+        self._hearth, self._serving, self._sender = hearth, hearth.serving, sender
 
     def __repr__(self) -> str:
         return f"<Entity {self.id} in session {self.session}>"
@@ -107,6 +108,18 @@ class Entity:
         """Ask it to stop: the episode of this prompt, or whatever it is at."""
         cancel = AgentCancel(prompt=None if prompt is None else prompt.id)
         await self.journal.append(cancel, session=self.session)
+
+    async def fork(
+        self, turn: str | int, *, session: str | None = None, crystal: str | None = None, cantrip: Cantrip | None = None
+    ) -> Entity:
+        """Another entity that goes on from a turn of this one, by its id or its number from 0; this one stays as it is.
+
+        `crystal` names another of the cantrip's crystals, which is recorded; a whole `cantrip` of its own is not, and
+        is to be given again where the fork's `session` is invoked later. Raises `NoSuchTurn`.
+        """
+        name = session or f"fork-{random_id()}"
+        await fork(self.journal, self.session, turn, name, crystal=crystal)
+        return self._hearth.entity(name, self._sender, cantrip)
 
     async def _while_serving(self, work: Any) -> Any:
         """The work's result. Raises what makes the service fail, should that come first."""
@@ -166,21 +179,48 @@ async def invoke(
 
     `substrates` cast the spells among the circle's gates, by name: `{"fs": Filesystem(...)}`.
     """
-    async with served(cantrip, store, substrates=substrates, clock=clock, tool_timeout_s=tool_timeout_s) as open_entity:
-        yield open_entity(session or f"cast-{random_id()}", sender)
+    name = session or f"cast-{random_id()}"
+    settings: dict[str, Any] = {"substrates": substrates, "clock": clock, "tool_timeout_s": tool_timeout_s}
+    async with kindle(cantrip, store, sessions=[name], **settings) as hearth:
+        yield hearth.entity(name, sender)
+
+
+class Hearth:
+    """The services that a cantrip needs, running over a store; makes the entities that live there."""
+
+    def __init__(
+        self, journal: Journal, agents: AgentsService, serving: asyncio.Task[None], sessions: set[str]
+    ) -> None:
+        self.journal, self.serving = journal, serving
+        self._agents, self._sessions = agents, sessions
+
+    def __repr__(self) -> str:
+        return f"<Hearth of {len(self._sessions)} entities>"
+
+    def entity(self, session: str, sender: str = "caster", cantrip: Cantrip | None = None) -> Entity:
+        """The entity of a session, under a cantrip of its own if one is given."""
+        if cantrip is not None:
+            self._agents.bind(session, cantrip)
+        self._sessions.add(session)
+        return Entity(session, self, sender)
 
 
 @asynccontextmanager
-async def served(
+async def kindle(
     cantrip: Cantrip,
     store: Store | None = None,
     *,
+    sessions: Iterable[str] = (),
     substrates: Mapping[str, Substrate] | None = None,
     clock: Clock | None = None,
     tool_timeout_s: float = 60.0,
-) -> AsyncGenerator[Callable[[str, str], Entity]]:
-    """The services that a cantrip needs, running: gives what makes an entity of a session and its asker's name."""
+) -> AsyncGenerator[Hearth]:
+    """Run the services that a cantrip needs while the block runs. They serve the sessions of this hearth alone.
+
+    What was cut off in `sessions` goes on at once, before anybody asks.
+    """
     store = store or MemoryStore()
+    served = set(sessions)
     async with AsyncExitStack() as closing:
         journal = await store.open(NAME, AGENTS.registry())
         owner = random_id()
@@ -192,13 +232,14 @@ async def served(
             tool_timeout_s=tool_timeout_s,
             clock=clock or SystemClock(),
             medium=_mediums(closing),
+            serves=served.__contains__,
         )
         services: list[Service] = [agents]
         if substrates:
             services += await _spellcasting(store, journal, substrates, owner)
         serving = asyncio.create_task(_serve(services))
         try:
-            yield lambda session, sender: Entity(session, journal, serving, sender)
+            yield Hearth(journal, agents, serving, served)
         finally:
             serving.cancel()
             await asyncio.wait([serving])

@@ -39,16 +39,17 @@ class EntityCast(Entry, frozen=True, kw_only=True, omit_defaults=True):
     folding: Folding | None = None
 
 
-class EntityForked(Entry, frozen=True, kw_only=True):
+class EntityForked(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """This session goes on from a turn of another one: the path from there to its root comes before its own turns.
 
-    `session` is read up to `position`, which is where the turn `(run, turn)` had ended.
+    `session` is read up to `position`, which is where the turn `(run, turn)` had ended. `crystal` names another one.
     """
 
     session: str
     run: str
     turn: int
     position: int
+    crystal: str | None = None
 
 
 class EntitySummoned(Entry, frozen=True, kw_only=True, omit_defaults=True):

@@ -27,6 +27,10 @@ _IDLE_SESSIONS = 500
 _LOADING_AT_ONCE = 50
 
 
+def _every(session: str) -> bool:
+    return True
+
+
 class AgentsService:
     """One agents instance over its journal.
 
@@ -34,6 +38,7 @@ class AgentsService:
     journal's tail never waits for an entity, so an entity never blocks the path that its own result comes home by.
     After a restart every prompt without a response is gone on with, exactly where it stopped.
 
+    `serves` tells by name which sessions are this service's, where others serve the rest of the same journal;
     `tool_timeout_s` are the seconds after which a gate call without an answer becomes a fault; `medium` gives the
     sandboxes of a medium by its name.
     """
@@ -49,6 +54,7 @@ class AgentsService:
         clock: Clock | None = None,
         chunk_journal: Journal | None = None,
         medium: Callable[[str], Medium] = no_medium,
+        serves: Callable[[str], bool] = _every,
         idle_sessions: int = _IDLE_SESSIONS,
         settled_every: int = SETTLED_EVERY,
     ) -> None:
@@ -66,7 +72,9 @@ class AgentsService:
             tool_timeout_s=tool_timeout_s,
             chunks=self._chunks,
             medium=medium,
+            bound={},
         )
+        self._serves = serves
         self._idle_sessions = idle_sessions
         self._working: dict[str, Session] = {}
         self._idle: OrderedDict[str, Session] = OrderedDict()
@@ -75,6 +83,11 @@ class AgentsService:
 
     def __repr__(self) -> str:
         return f"<AgentsService {self._name}: {len(self._working)} sessions at work, {len(self._idle)} idle>"
+
+    def bind(self, session: str, cantrip: Cantrip) -> None:
+        """Let this session's entity work under a cantrip of its own, from its next episode on."""
+        self._shop.bound[session] = cantrip
+        self._idle.pop(session, None)
 
     @property
     def name(self) -> str:
@@ -91,7 +104,8 @@ class AgentsService:
                     tasks.create_task(self._chunks.run())
                 waiting = await open_prompts(self._settled)
                 for session in dict.fromkeys(prompt.session for prompt in waiting):
-                    self._start(Session(session, self._shop), tasks)
+                    if self._serves(session):
+                        self._start(Session(session, self._shop), tasks)
                 ready()
                 async with aclosing(self._journal.tail_groups(self._settled.seen, kinds=_ARRIVING)) as groups:
                     async for group in groups:
@@ -107,7 +121,7 @@ class AgentsService:
         session = self._working.get(record.session)
         if session is not None:
             session.take(record)
-        elif asks and record.session not in self._lost:
+        elif asks and record.session not in self._lost and self._serves(record.session):
             session = self._idle.pop(record.session, None) or Session(record.session, self._shop)
             session.take(record)
             if session.has_work:
@@ -121,18 +135,20 @@ class AgentsService:
 
     async def _work(self, session: Session) -> None:
         try:
-            await session.work(self._loading)
-            await session.rest()
+            while session.has_work:
+                await session.work(self._loading)
+                await session.rest()
         except (ClaimLost, SessionUnreadable) as reason:
             _log.warning("%s leaves session %r alone until its restart: %s", self._name, session.name, reason)
             self._lost.add(session.name)
             del self._working[session.name]
         else:
             del self._working[session.name]
-            self._rest(session)
+            for evicted in self._rest(session):
+                await evicted.close()
 
-    def _rest(self, session: Session) -> None:
-        """Keep an idle session's context at hand; those that were used last."""
+    def _rest(self, session: Session) -> list[Session]:
+        """Keep an idle session's context at hand; those that were used last. Gives those that are no longer kept."""
         self._idle[session.name] = session
-        if len(self._idle) > self._idle_sessions:
-            self._idle.popitem(last=False)
+        over = len(self._idle) - self._idle_sessions
+        return [self._idle.popitem(last=False)[1] for _ in range(over)]

@@ -17,7 +17,7 @@ from branches.agents.codec import AgentsCodec, ending
 from branches.agents.context import EntityContext
 from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
 from branches.agents.family import Family
-from branches.agents.internal import CrystalCalled, EntityCast, SandboxKept
+from branches.agents.internal import CrystalCalled, EntityCast, EntityForked, SandboxKept
 from branches.agents.medium import CodeEnding, Medium
 from branches.agents.naming import entity_id, run_id
 from branches.agents.past import fold_episode
@@ -32,11 +32,20 @@ _KEPT_EVERY = 32
 
 
 class SessionUnreadable(Exception):
-    """A session holds an entry that this program cannot read, so that nobody knows what has happened in it."""
+    """A session holds what this program cannot read or go on with, so that nobody knows what has happened in it."""
 
-    def __init__(self, session: str, entry: Unreadable) -> None:
-        super().__init__(f"session {session!r} is left alone: its {entry.of_kind} cannot be read: {entry.reason}")
-        self.session, self.entry = session, entry
+    def __init__(self, session: str, reason: str) -> None:
+        super().__init__(f"session {session!r} is left alone: {reason}")
+        self.session, self.reason = session, reason
+
+
+class Reading:
+    """A session on its way out of the journal: prompts without response, and what was recorded since the last one."""
+
+    def __init__(self) -> None:
+        self.prompts: dict[str, Record[AgentPrompt]] = {}
+        self.since: list[Record[Entry]] = []
+        self.position = 0
 
 
 class EpisodeCancelled(Exception):
@@ -44,7 +53,7 @@ class EpisodeCancelled(Exception):
 
 
 class Workshop(msgspec.Struct, frozen=True, kw_only=True):
-    """What all sessions of one agents instance share."""
+    """What all sessions of one agents instance share. `bound` are cantrips of sessions that have their own."""
 
     name: str
     journal: Journal
@@ -55,6 +64,7 @@ class Workshop(msgspec.Struct, frozen=True, kw_only=True):
     tool_timeout_s: float
     chunks: ChunkWriter | None
     medium: Callable[[str], Medium]
+    bound: dict[str, Cantrip]
 
 
 class Session:
@@ -62,6 +72,7 @@ class Session:
 
     def __init__(self, name: str, shop: Workshop) -> None:
         self.name, self._shop = name, shop
+        self._cantrip = shop.bound.get(name, shop.cantrip)
         self._claim: Claim | None = None
         self._loaded_to: int | None = None
         self._arrived: list[Record[Entry]] = []
@@ -111,6 +122,11 @@ class Session:
         if self._workspace is not None:
             await self._workspace.rest()
 
+    async def close(self) -> None:
+        """Let go of its sandbox for good; it is made again from the journal when it is needed."""
+        if self._workspace is not None:
+            await self._workspace.close()
+
     def _sort(self, record: Record[Entry]) -> None:
         entry = record.entry
         if isinstance(entry, AgentPrompt):
@@ -125,38 +141,69 @@ class Session:
 
     async def _load(self) -> None:
         """Fold what the journal has of this session: finished episodes into the context, the rest to go on with."""
-        prompts: dict[str, Record[AgentPrompt]] = {}
-        since: list[Record[Entry]] = []
-        position = 0
+        reading = Reading()
         async for record in self._shop.journal.read(session=self.name):
-            position = record.position
-            entry = record.entry
-            if isinstance(entry, Unreadable) and record.lane is Lane.OUT:
-                raise SessionUnreadable(self.name, entry)
-            if isinstance(entry, AgentPrompt):
-                prompts[record.id] = type_cast("Record[AgentPrompt]", record)
-            elif isinstance(entry, AgentCancel):
-                self._cancelled |= prompts.keys() & {entry.prompt} if entry.prompt else prompts.keys()
-            elif isinstance(entry, EntityCast):
-                self._cast = entry
-            elif isinstance(entry, AgentResponse):
-                prompt = prompts.pop(record.causation_id or "", None)
-                if prompt is not None and self._cast is not None:
-                    self._fold(self._cast, prompt, [*since, record])
-                since = []
+            if isinstance(record.entry, EntityForked):
+                await self._inherit(record.entry)
             else:
-                since.append(record)
-        self._prompts.extend(prompt for prompt in prompts.values() if is_prompt(prompt))
-        self._unfinished = since
-        self._loaded_to = position
+                self._read(reading, record)
+        self._prompts.extend(prompt for prompt in reading.prompts.values() if is_prompt(prompt))
+        self._unfinished = reading.since
+        self._loaded_to = reading.position
         arrived, self._arrived = self._arrived, []
         for record in arrived:
             self.take(record)
 
-    def _fold(self, cast: EntityCast, prompt: Record[AgentPrompt], records: list[Record[Entry]]) -> None:
-        """Take in a finished episode."""
-        workspace = self._workspace_of(cast)
-        past = fold_episode(self._context, cast, run_id(prompt.id), prompt.entry.text, records, workspace)
+    async def _inherit(self, fork: EntityForked) -> None:
+        """Take in the path to the turn that this session was forked from (LOOM-4)."""
+        if fork.crystal is not None:
+            crystal = self._cantrip.crystals.get(fork.crystal)
+            if crystal is None:
+                raise SessionUnreadable(self.name, f"it was forked for the crystal {fork.crystal!r}, which is missing")
+            self._cantrip = msgspec.structs.replace(self._cantrip, crystal=crystal)
+        reading = Reading()
+        async for record in self._shop.journal.read(session=fork.session, before=fork.position + 1):
+            if isinstance(record.entry, EntityForked):
+                await self._inherit(record.entry)
+            else:
+                self._read(reading, record, until=fork)
+        for prompt in reading.prompts.values():
+            if run_id(prompt.id) == fork.run and self._cast is not None:
+                self._fold(self._cast, prompt, reading.since, through=fork.turn)
+
+    def _read(self, reading: Reading, record: Record[Entry], until: EntityForked | None = None) -> None:
+        entry, reading.position = record.entry, record.position
+        match entry:
+            case Unreadable() if record.lane is Lane.OUT:
+                reason = f"its {entry.of_kind} cannot be read: {entry.reason}"
+                raise SessionUnreadable(self.name, reason)
+            case AgentPrompt():
+                reading.prompts[record.id] = type_cast("Record[AgentPrompt]", record)
+            case AgentCancel():
+                asked = reading.prompts.keys()
+                self._cancelled |= asked & {entry.prompt} if entry.prompt else asked
+            case EntityCast():
+                self._cast = entry
+            case AgentResponse():
+                prompt = reading.prompts.pop(record.causation_id or "", None)
+                if prompt is not None and self._cast is not None:
+                    through = until.turn if until is not None and run_id(prompt.id) == until.run else None
+                    self._fold(self._cast, prompt, [*reading.since, record], through=through)
+                reading.since = []
+            case _:
+                reading.since.append(record)
+
+    def _fold(
+        self,
+        cast: EntityCast,
+        prompt: Record[AgentPrompt],
+        records: list[Record[Entry]],
+        *,
+        through: int | None = None,
+    ) -> None:
+        """Take in a finished episode, or its turns up to `through`."""
+        workspace, intent = self._workspace_of(cast), prompt.entry.text
+        past = fold_episode(self._context, cast, run_id(prompt.id), intent, records, workspace, through)
         if workspace is not None:
             self._outcomes |= past.outcomes
 
@@ -164,7 +211,7 @@ class Session:
         """The entity's sandbox where its medium runs code: one for all its episodes, as long as its circle is one."""
         if cast.medium == "tools":
             return None
-        circle = recall(self._shop.cantrip, cast).circle
+        circle = recall(self._cantrip, cast).circle
         if self._workspace is None or self._workspace.medium != cast.medium:
             self._workspace = Workspace(self._shop.medium(cast.medium), circle)
         self._workspace.circle = circle
@@ -183,7 +230,7 @@ class Session:
         """One episode, from its beginning or from where it was cut off."""
         assert self._claim is not None
         shop, run = self._shop, run_id(prompt.id)
-        codec = AgentsCodec(shop.name, run, shop.cantrip.circle.served)
+        codec = AgentsCodec(shop.name, run, self._cantrip.circle.served)
         recorder = Recorder(run, shop.journal, codec, claim=self._claim, cause=prompt)
         unfinished, self._unfinished = self._unfinished, []
         for record in unfinished:
@@ -192,7 +239,7 @@ class Session:
         begun = any(isinstance(record.entry, CrystalCalled) and record.entry.run == run for record in unfinished)
         cast = await self._recast(prompt, begun)
         family = Family(
-            recall(shop.cantrip, cast),
+            recall(self._cantrip, cast),
             cast,
             self._context,
             run=run,
@@ -257,7 +304,7 @@ class Session:
 
     async def _recast(self, prompt: Record[AgentPrompt], begun: bool) -> EntityCast:
         """The call that this episode works under: the one it began under, else the configured one, recorded once."""
-        configured = cast_entry(self._shop.cantrip, entity_id(self._shop.name, self.name))
+        configured = cast_entry(self._cantrip, entity_id(self._shop.name, self.name))
         if self._cast is None or (not begun and self._cast != configured):
             assert self._claim is not None
             id = derive_id(run_id(prompt.id), "cast", fingerprint(msgspec.to_builtins(configured)))

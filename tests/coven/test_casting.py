@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import coven
+from branches.agents.forking import NoSuchTurn
 from coven import Call, Cantrip, Ward, cast, circle, gate, invoke
 from coven.casting import InvalidCast
 from coven.testing import ScriptedCrystal, calls, finishes, says
@@ -99,3 +100,30 @@ async def test_whatever_a_gate_raises_is_an_observation() -> None:
 
 def _bare() -> coven.Circle:
     return circle(["done"], [Ward(max_turns=3)])
+
+
+async def test_a_fork_goes_on_from_a_turn_and_leaves_the_original_alone(store: Store) -> None:
+    def echo(text: str) -> str:
+        """Say it again."""
+        return text
+
+    script = [calls(("echo", {"text": "A"})), calls(("echo", {"text": "B"})), finishes("original")]
+    cantrip = Cantrip(ScriptedCrystal(script), Call(), circle(["done", echo], [Ward(max_turns=5)]))
+    other = ScriptedCrystal([finishes("forked")])
+    async with invoke(cantrip, store=store) as entity:
+        assert (await entity.ask("original intent")).answer == "original"
+        before = [record async for record in entity.journal.read(session=entity.session)]
+        forked = await entity.fork(0, cantrip=Cantrip(other, Call(), cantrip.circle))
+        assert (await forked.ask("forked intent")).answer == "forked"
+        assert [record async for record in entity.journal.read(session=entity.session)] == before
+    shown = [message.content for message in other.requests[0].messages]
+    assert shown == ["original intent", None, "A", "forked intent"]
+
+
+async def test_only_a_turn_that_has_ended_can_be_forked_from() -> None:
+    async with invoke(Cantrip(ScriptedCrystal([finishes("ok")]), Call(), _bare())) as entity:
+        await entity.ask("go")
+        for turn in (1, -2, "nothing"):
+            with pytest.raises(NoSuchTurn, match="cannot be forked"):
+                await entity.fork(turn)
+        assert (await entity.fork(-1)).session != entity.session

@@ -128,7 +128,7 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
             medium="javascript",
             folding=Folding(strategy="summary", trigger_after_turns=20),
         ),
-        EntityForked(session="s-1", run="run-1", turn=3, position=17),
+        EntityForked(session="s-1", run="run-1", turn=3, position=17, crystal="small"),
         EntitySummoned(
             scope="run-1",
             entity="entity-2",
