@@ -24,6 +24,18 @@ CATALOGUE = Catalogue(
             factory="leaves.crystals.rehearsal:RehearsalCrystal",
         ),
         LeafInfo(
+            name="javascript",
+            kind=LeafKind.MEDIUM,
+            summary="code in JavaScript: QuickJS in WebAssembly, in this process",
+            factory="leaves.mediums.javascript:JavaScript",
+        ),
+        LeafInfo(
+            name="python",
+            kind=LeafKind.MEDIUM,
+            summary="code in Python: Monty, in worker processes",
+            factory="leaves.mediums.python:Python",
+        ),
+        LeafInfo(
             name="fs",
             kind=LeafKind.SUBSTRATE,
             summary="the text files of one folder",

@@ -1,0 +1,1 @@
+"""Monty: the engine of the medium `python`."""

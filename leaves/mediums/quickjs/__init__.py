@@ -1,0 +1,1 @@
+"""QuickJS: the engine of the medium `javascript`."""

@@ -1,0 +1,233 @@
+"""One entity's JavaScript: its variables, and turn after turn of code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from branches.agents.medium import CodeError, CodeOutcome, GateReply, Host, Limits, Seed
+from leaves.mediums.names import CodeGate
+from leaves.mediums.outcomes import Outcomes
+from leaves.mediums.quickjs.crossing import Crossing, Request
+from leaves.mediums.quickjs.declarations import redeclarable
+from leaves.mediums.quickjs.guest import FULFILLED, OK, PENDING, Guest, Trapped
+from leaves.mediums.quickjs.images import Base, Image, Mirrored
+from leaves.mediums.quickjs.turn import Turn, clean_json
+from leaves.mediums.sealed import seal
+
+_AWAITS = re.compile(r"\bawait\b")
+_FRAME = re.compile(r"at (.*?)\(?eval_script:(\d+):(\d+)\)?")
+_FULL = 0.9
+_RESERVE = 16
+_AS_TEXT = 2
+
+
+class Shelf(Protocol):
+    """What the sandboxes of a medium share."""
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Run something on a thread of its own."""
+        ...
+
+    def used(self, sandbox: JavaScriptSandbox) -> None:
+        """This sandbox keeps a guest; whoever used one longest ago lets go of it."""
+        ...
+
+    def gone(self, sandbox: JavaScriptSandbox) -> None:
+        """This sandbox is closed."""
+        ...
+
+
+class JavaScriptSandbox:
+    """Between turns it is an image; the guest that it came from is kept as long as it is among the last used."""
+
+    def __init__(self, shelf: Shelf, base: Base, gates: Sequence[CodeGate], limits: Limits, image: Image) -> None:
+        self._shelf, self._base, self._limits, self._image = shelf, base, limits, image
+        self._gates: Mapping[str, CodeGate] = {gate.name: gate for gate in gates}
+        self._surface = json.dumps([[gate.path, gate.name] for gate in gates])
+        self._warm: Mirrored | None = None
+        self._turn: Turn | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "running" if self._turn else "warm" if self._warm else "cold"
+        return f"<JavaScriptSandbox {state} pages={len(self._image.pages)}>"
+
+    @property
+    def memory_bytes(self) -> int:
+        """What it holds in memory now: its image, and the guest if it keeps one."""
+        return sum(map(len, self._image.pages.values())) + (0 if self._warm is None else self._warm.memory_bytes)
+
+    async def run(self, code: str, host: Host, seed: Seed) -> CodeOutcome:
+        """See `Sandbox.run`."""
+        if self._turn is not None or self._closed:
+            raise RuntimeError("a sandbox that is closed or at work runs no second turn")
+        if len(code) > self._limits.code_chars:
+            return Outcomes(self._limits).too_much_code(len(code))
+        crossing = Crossing()
+        turn = self._turn = Turn(self._gates, crossing, self._limits, seed)
+        try:
+            self._shelf.start(lambda: self._work(turn, crossing, code, seed))
+            while True:
+                event = await crossing.next()
+                if isinstance(event, CodeOutcome):
+                    return event
+                crossing.answer(await _ask(host, event, turn))
+        except BaseException:
+            turn.abandon()
+            raise
+        finally:
+            self._turn = None
+
+    async def snapshot(self) -> bytes | None:
+        """See `Sandbox.snapshot`."""
+        image, identity = self._image, self._base.identity
+        return await asyncio.to_thread(lambda: seal(identity, image.to_bytes()))
+
+    async def close(self) -> None:
+        """See `Sandbox.close`."""
+        self._closed = True
+        if self._turn is not None:
+            self._turn.abandon()
+        self.cool()
+        self._shelf.gone(self)
+
+    def cool(self) -> None:
+        """Let go of the guest; the image says all."""
+        warm, self._warm = self._warm, None
+        if warm is not None:
+            warm.guest.close()
+
+    # ---- on a thread
+
+    def _work(self, turn: Turn, crossing: Crossing, code: str, seed: Seed) -> None:
+        warm, self._warm = self._warm, None
+        self._base.machine.enter()
+        fresh = warm is None
+        try:
+            if warm is None:
+                warm = self._base.revive(self._image, self._limits.memory_bytes)
+            outcome = self._evaluate(warm.guest, turn, code, seed, fresh)
+            warm.guest.occupant = None
+            if outcome.restored or turn.stop == "abandoned":
+                warm.guest.close()
+            else:
+                self._keep(warm)
+        except Trapped as trap:
+            full = warm is not None and warm.guest.size > self._base.room(self._limits.memory_bytes) * _FULL
+            if warm is not None:
+                warm.guest.close()
+            outcome = turn.trapped(str(trap), full=full)
+        except BaseException as error:  # noqa: BLE001  it goes on where the turn is awaited
+            if warm is not None:
+                warm.guest.close()
+            crossing.end(error)
+            return
+        finally:
+            self._base.machine.leave()
+        crossing.end(outcome)
+
+    def _keep(self, warm: Mirrored) -> None:
+        self._image, self._warm = warm.capture(), warm
+        if self._closed:
+            self.cool()
+        else:
+            self._shelf.used(self)
+
+    def _evaluate(self, guest: Guest, turn: Turn, code: str, seed: Seed, fresh: bool) -> CodeOutcome:
+        guest.occupant = turn
+        turn.start()
+        order = guest.string(
+            f"[{list(_numbers(seed))},{self._limits.output_chars},{self._surface if fresh else 'null'}]"
+        )
+        status, given = guest.invoke(self._base.begin, order)
+        guest.free(order)
+        if status != OK:
+            raise Trapped("the gates could not be put in place")
+        guest.free(given)
+        awaits = _AWAITS.search(code) is not None
+        status, value = guest.evaluate(redeclarable(code).encode("utf-8", "replace"), awaits=awaits)
+        guest.call("execute_pending_jobs")
+        turn.close()
+        if status == OK:
+            outcome = self._completed(guest, turn, value, awaits)
+        else:
+            outcome = self._raised(guest, turn, guest.thrown())
+        if turn.stop is not None:
+            guest.call("execute_pending_jobs")  # what is left of the turn ends here and not in the next one
+        if not outcome.restored and not self._leaves_room(guest):
+            return turn.outcomes.finished(restored=True) if turn.stop == "done" else turn.outcomes.out_of_memory()
+        return outcome
+
+    def _completed(self, guest: Guest, turn: Turn, value: int, awaits: bool) -> CodeOutcome:
+        promise = guest.promise(value)
+        if promise is not None and promise[0] != PENDING:
+            state, settled = promise
+            if state != FULFILLED:
+                return self._raised(guest, turn, settled)
+            guest.free(value)
+            value = guest.member(settled, "value") if awaits else settled
+        status, text = guest.invoke(self._base.finish, value)
+        guest.free(value)
+        if turn.stop is not None or status != OK:
+            return self._raised(guest, turn, guest.thrown())
+        answer = _parsed(guest.text(text))
+        guest.free(text)
+        return turn.outcomes.completed(*answer[1:], as_text=answer[0] == _AS_TEXT)
+
+    def _raised(self, guest: Guest, turn: Turn, thrown: int | None) -> CodeOutcome:
+        error = CodeError("Error", "an error that cannot be shown")
+        if thrown is not None and turn.stop is None:
+            status, text = guest.invoke(self._base.explain, thrown)
+            guest.free(thrown)
+            if status == OK:
+                name, message, stack = _parsed(guest.text(text))
+                guest.free(text)
+                error = CodeError(name, message, _where(stack))
+        if turn.stop is not None:
+            return turn.stopped(restored=False)
+        if error.name == "InternalError" and error.message == "out of memory":
+            return turn.outcomes.out_of_memory()
+        return turn.outcomes.raised(error)
+
+    def _leaves_room(self, guest: Guest) -> bool:
+        """Whether a next turn can still do something, if only to throw things away."""
+        reserve = self._limits.memory_bytes // _RESERVE
+        if guest.size + reserve <= self._base.room(self._limits.memory_bytes):
+            return True
+        guest.call("run_gc")
+        block = guest.call("qjs_alloc", reserve)
+        guest.call("qjs_free", block, reserve)
+        return block != 0
+
+
+async def _ask(host: Host, request: Request, turn: Turn) -> GateReply | None:
+    limit = asyncio.timeout(turn.wall_left)
+    try:
+        async with limit:
+            return await host.call(request.gate, request.arguments)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return None
+
+
+def _numbers(seed: Seed) -> tuple[int, int, int]:
+    chance = random.Random(seed.random)
+    return chance.getrandbits(31), chance.getrandbits(31), chance.getrandbits(31)
+
+
+def _parsed(text: str) -> Any:
+    return json.loads(clean_json(text))
+
+
+def _where(stack: str) -> str | None:
+    """Where in the entity's own code: the frames of a gate stand before it."""
+    frames = _FRAME.findall(stack)
+    if frames and frames[0][0].strip(" (") == "enter":
+        frames = frames[2:]
+    return f"line {frames[0][1]}, column {frames[0][2]}" if frames else None
