@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, cast
 
@@ -29,7 +29,7 @@ class Assembly:
     """The parts of one host, over one store.
 
     `owner` names this process in claims; `tell` says something to the person who started it. Leaves that hold
-    something are closed with the exit stack `closing`.
+    something are closed with the exit stack `closing`. With `sessions`, agents answer in these and leave others alone.
     """
 
     def __init__(
@@ -42,8 +42,10 @@ class Assembly:
         environ: Mapping[str, str],
         closing: AsyncExitStack,
         tell: Callable[[str], None],
+        sessions: Collection[str] | None = None,
     ) -> None:
         self.config, self.owner = config, owner
+        self._serves: Callable[[str], bool] = _every if sessions is None else sessions.__contains__
         self._catalogue, self._store, self._environ = catalogue, store, environ
         self._closing, self._tell = closing, tell
         self.crystals: dict[str, str] = {}
@@ -100,6 +102,7 @@ class Assembly:
             tool_timeout_s=options.tool_timeout_s,
             chunk_journal=await self._chunks(branch),
             medium=self._medium,
+            serves=self._serves,
         )
 
     def _medium(self, name: str) -> Medium:
@@ -162,3 +165,7 @@ class Assembly:
 def chunk_journal(instance: str) -> str:
     """The name of the short-lived journal beside an instance's own."""
     return f"{instance}-chunks"
+
+
+def _every(session: str) -> bool:
+    return True

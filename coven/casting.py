@@ -8,106 +8,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
-
-import msgspec
 
 from branches.agents import AGENTS
 from branches.agents.cantrip import Cantrip
-from branches.agents.codec import utterance_in
-from branches.agents.crystal import Usage
-from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
 from branches.agents.forking import fork
 from branches.agents.medium import Medium, no_medium
-from branches.agents.naming import entity_id, run_id
 from branches.agents.service import AgentsService
 from branches.catalogue import LeafKind
 from branches.service import Service, first_error
 from branches.spellcasting import Substrate
-from journals import Journal, MemoryStore, Record, Store, random_id
+from coven.conversation import Conversation, Ended, InvalidCast
+from journals import Journal, MemoryStore, Store, random_id
 from policies import Clock, SystemClock
+
+__all__ = ["Ended", "Entity", "Hearth", "InvalidCast", "cast", "invoke", "kindle"]
 
 NAME = "agents"
 
 
-class InvalidCast(ValueError):
-    """A cantrip cannot be cast so."""
-
-
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """How an episode ended.
-
-    `answer` is what `done` was given, or the last text; `ending` is `terminated`, `truncated` (by `ward`), `failed` or
-    `cancelled`, and `error` says why where it did not end well. `turns` and `usage` are those of this episode, its
-    children's not counted.
-    """
-
-    answer: Any
-    text: str
-    ending: str
-    ward: str | None
-    error: str | None
-    entity: str
-    session: str
-    prompt: str
-    turns: int
-    usage: Usage
-
-
-class Entity:
+class Entity(Conversation):
     """A living entity: several intents in one conversation, each an episode of its own. Made by `invoke` (ENTITY-1)."""
 
     def __init__(self, session: str, hearth: Hearth, sender: str) -> None:
-        self.session, self.journal = session, hearth.journal
-        self._hearth, self._serving, self._sender = hearth, hearth.serving, sender
-
-    def __repr__(self) -> str:
-        return f"<Entity {self.id} in session {self.session}>"
-
-    @property
-    def id(self) -> str:
-        """Its id (ENTITY-2)."""
-        return entity_id(NAME, self.session)
-
-    async def ask(self, intent: str, *, id: str | None = None) -> Ended:
-        """One episode on this intent. With the `id` of an earlier one it is not asked again.
-
-        Raises `InvalidCast` without an intent (INTENT-1), and whatever makes the service fail.
-        """
-        prompt = await self.send(intent, id=id)
-        return await self.ended(prompt)
-
-    async def send(self, intent: str, *, id: str | None = None) -> Record[Any]:
-        """Hand over an intent and do not wait. Raises `InvalidCast` without one."""
-        if not isinstance(intent, str) or not intent.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidCast("intent is required: say what the entity is to do")
-        entry = AgentPrompt(sender=self._sender, text=intent)
-        id = id or random_id()
-        appended = await self.journal.append(entry, session=self.session, id=id, correlation_id=id)
-        return appended.record
-
-    async def ended(self, prompt: Record[Any]) -> Ended:
-        """How the episode of a prompt ends, once it has."""
-        records: list[Record[Any]] = []
-
-        async def response() -> Record[Any]:
-            async with aclosing(self.journal.tail(prompt.position)) as tail:
-                async for record in tail:
-                    if record.session != self.session or record.causation_id != prompt.id:
-                        continue
-                    records.append(record)
-                    if isinstance(record.entry, AgentResponse):
-                        return record
-            raise AssertionError("a tail never ends")
-
-        found = await self._while_serving(response())
-        return self._tell(prompt, found.entry, records)
-
-    async def cancel(self, prompt: Record[Any] | None = None) -> None:
-        """Ask it to stop: the episode of this prompt, or whatever it is at."""
-        cancel = AgentCancel(prompt=None if prompt is None else prompt.id)
-        await self.journal.append(cancel, session=self.session)
+        super().__init__(session, hearth.journal, hearth.serving, sender)
+        self._hearth = hearth
 
     async def fork(
         self, turn: str | int, *, session: str | None = None, crystal: str | None = None, cantrip: Cantrip | None = None
@@ -120,34 +46,6 @@ class Entity:
         name = session or f"fork-{random_id()}"
         await fork(self.journal, self.session, turn, name, crystal=crystal)
         return self._hearth.entity(name, self._sender, cantrip)
-
-    async def _while_serving(self, work: Any) -> Any:
-        """The work's result. Raises what makes the service fail, should that come first."""
-        task = asyncio.ensure_future(work)
-        try:
-            await asyncio.wait([task, self._serving], return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                self._serving.result()
-            return await task
-        finally:
-            task.cancel()
-
-    def _tell(self, prompt: Record[Any], response: AgentResponse, records: list[Record[Any]]) -> Ended:
-        run = run_id(prompt.id)
-        said = [one for record in records if (one := utterance_in(record)) is not None and one.run == run]
-        ended_well = response.ending == "terminated"
-        return Ended(
-            answer=(response.text if response.answer is None else response.answer) if ended_well else None,
-            text=response.text,
-            ending=response.ending,
-            ward=response.ward,
-            error=None if ended_well else response.text,
-            entity=self.id,
-            session=self.session,
-            prompt=prompt.id,
-            turns=len(said),
-            usage=sum((one.usage for one in said), Usage()),
-        )
 
 
 async def cast(cantrip: Cantrip, intent: str, **settings: Any) -> Ended:

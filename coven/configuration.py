@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from branches.secret import Secret
-from covenants import Config, NatsOptions, Problem, Severity, check, load
+from covenants import Config, Loaded, NatsOptions, Problem, Severity, check, load
 from leaves.catalogue import CATALOGUE
 
 COVENANT = "covenant"
@@ -54,14 +54,25 @@ def configure(
     """
     loaded = load(path, environ)
     instances = _instances(loaded.file.branches if loaded.file is not None else {}, only) if only else None
-    checked = check(loaded, CATALOGUE, only=instances if run else ())
+    configured = settle(loaded, path, nats=nats, instances=instances if run else ())
+    if only:
+        services_of(configured.config, only)
+    return configured
+
+
+def settle(
+    loaded: Loaded, path: Path, *, nats: str | None = None, instances: Collection[str] | None = None
+) -> Configured:
+    """Check a file that was read from this path; `instances` are the branches that this process starts.
+
+    Raises `ConfigError`.
+    """
+    checked = check(loaded, CATALOGUE, only=instances)
     config = checked.config
     if config is None:
         raise ConfigError(path, checked.problems)
     if nats is not None:
-        config = msgspec.structs.replace(config, nats=_other_server(config.nats, nats, environ))
-    if only:
-        services_of(config, only)
+        config = msgspec.structs.replace(config, nats=_other_server(config.nats, nats, loaded.environ))
     return Configured(config, checked.warnings)
 
 
@@ -90,11 +101,12 @@ def services_of(config: Config, only: Collection[str] = ()) -> tuple[str, ...]:
 
 def _instances(branches: Mapping[str, Any], only: Collection[str]) -> frozenset[str]:
     """The branch instances behind `only`, as far as an unchecked file tells; the covenant alone needs none."""
-    types = {name: _type(name, section) for name, section in branches.items()}
+    types = {name: type_of(name, section) for name, section in branches.items()}
     return frozenset(name for name, type in types.items() if name in only or type in only)
 
 
-def _type(name: str, section: Any) -> Any:
+def type_of(name: str, section: Any) -> Any:
+    """The type of a branch instance, as an unchecked file says it."""
     return cast("dict[str, Any]", section).get("branch", name) if isinstance(section, dict) else name
 
 

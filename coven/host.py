@@ -35,7 +35,10 @@ class Unanswerable(Exception):
 
 
 class Host:
-    """One process's share of a coven. `only` names its services as `services_of` takes them."""
+    """One process's share of a coven. `only` names its services as `services_of` takes them.
+
+    With `sessions`, its agents answer in these and leave all others alone.
+    """
 
     def __init__(
         self,
@@ -48,12 +51,13 @@ class Host:
         catalogue: Catalogue = CATALOGUE,
         backoff: Backoff | None = None,
         clock: Clock | None = None,
+        sessions: Collection[str] | None = None,
     ) -> None:
         """Nothing is opened yet. Raises `UnknownService`."""
         self.config, self.names = config, services_of(config, only)
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self._store, self._environ, self._tell, self._catalogue = store, environ, tell, catalogue
-        self._backoff, self._clock = backoff, clock
+        self._backoff, self._clock, self._sessions = backoff, clock, sessions
         self._assembly: Assembly | None = None
 
     def __repr__(self) -> str:
@@ -73,6 +77,7 @@ class Host:
                 environ=self._environ,
                 closing=closing,
                 tell=self._tell,
+                sessions=self._sessions,
             )
             system = await assembly.system_journal()
             services = [await assembly.service(name) for name in self.names]

@@ -27,7 +27,7 @@ def run(path: Path, *, only: Collection[str], nats: str | None, environ: Mapping
     configured = configure(path, environ, nats=nats, only=only)
     for problem in configured.warnings:
         tell(str(problem))
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve(configured, only, environ))
 
 
@@ -58,7 +58,7 @@ def tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _loop_factory() -> Callable[[], Any] | None:
+def loop_factory() -> Callable[[], Any] | None:
     """uvloop's loop where there is one: a tool round trip takes half the time with it."""
     if sys.platform == "win32":
         return None

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from coven.cli import dead_letters, journal
+from coven.cli.cast import cast
 from coven.cli.check import check
 from coven.cli.doctor import doctor
 from coven.cli.graph import graph
@@ -40,7 +41,7 @@ def _options(
     del show_version
 
 
-for command in (init, run, check, graph):
+for command in (init, run, cast, check, graph):
     app.command()(command)
 app.add_typer(journal.app)
 app.add_typer(dead_letters.app)

@@ -13,12 +13,13 @@ from coven.configuration import ConfigError, UnknownService
 from coven.host import Unanswerable
 from coven.letters import LetterNotFound
 from coven.project import FolderNotEmpty
+from coven.recipe import CannotCast
 from coven.shelf import UnknownJournal
 from coven.supervisor import ServiceFailed, TakenOver
 from journals import JournalError
 
 _EXPECTED = (JournalError, ServiceFailed, TakenOver, Unanswerable)
-_WRONG = (UnknownService, SecretUnset, InvalidCantrip, FolderNotEmpty, UnknownJournal, LetterNotFound)
+_WRONG = (CannotCast, UnknownService, SecretUnset, InvalidCantrip, FolderNotEmpty, UnknownJournal, LetterNotFound)
 
 
 def explain(error: BaseException) -> tuple[str, int]:

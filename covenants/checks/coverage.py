@@ -44,7 +44,10 @@ def _check_produced(scope: Scope) -> None:
 
 def _check_required(scope: Scope) -> None:
     reached = {target for line in scope.lines for target in line.targets}
+    chats = any(branch.type == "chat" for branch in scope.branches.values())
     for endpoint in scope.endpoints(Direction.REQUIRES):
+        if not chats and scope.branches[endpoint.instance].type == "agents":
+            continue  # a coven without a chat is asked through the command line, HTTP or ACP
         if endpoint not in reached and not _is_mentioned(scope, endpoint):
             name = scope.written(endpoint)
             message = f"`{name}` has no source, and without it {endpoint.instance} has nothing to do"

@@ -1,0 +1,119 @@
+"""`coven cast`: one episode, from an intent on the command line to its answer and an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from coven.conversation import Conversation, Ended
+from coven.entrance import Entrance, entrance
+from coven.recipe import CannotCast, Changes, Recipe, bare_recipe, recipe_of
+from coven.running import loop_factory, tell
+from coven.signals import AT_ONCE, StopSignals
+from journals import Record, random_id
+
+ORIGIN = "cli"
+_SENDER = "you"
+_FAILED = 1
+
+Follow = Callable[[Conversation, Record[Any]], Any]
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """How the one episode ended, and the exit code that says so."""
+
+    ended: Ended
+    code: int
+
+
+def find_recipe(file: Path | None, nats: str | None, changes: Changes) -> Recipe:
+    """The recipe of a named file, else of `coven.yaml` here, else the bare one of this folder.
+
+    Raises `ConfigError`, `CannotCast`.
+    """
+    path = file or Path("coven.yaml")
+    if file is None and nats is None and not path.exists():
+        return bare_recipe(Path.cwd(), os.environ, changes)
+    return recipe_of(path, os.environ, nats=nats, changes=changes)
+
+
+def ask(recipe: Recipe, intent: str, *, session: str | None = None, follow: Follow | None = None) -> Answered | None:
+    """Cast on the intent and wait for the end; None if it was stopped before it began.
+
+    `follow` is told of the episode while it runs. The first Ctrl-C cancels it, for good and in the journal. Raises
+    what `entrance` and `Conversation.ask` raise.
+    """
+    if recipe.bare and session is not None:
+        raise CannotCast("a session lasts only where something is kept: `coven init` writes a coven.yaml here")
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(_ask(recipe, intent, session or f"cast-{random_id()}", follow))
+
+
+async def _ask(recipe: Recipe, intent: str, session: str, follow: Follow | None) -> Answered | None:
+    task = asyncio.current_task()
+    assert task is not None
+    with StopSignals(task) as signals:
+        try:
+            async with entrance(recipe, origin=ORIGIN, tell=tell, sessions={session}) as opened:
+                return await _episode(opened, intent, session, follow, task, signals)
+        except asyncio.CancelledError:
+            if not signals.asked:
+                raise
+            return None
+
+
+async def _episode(
+    opened: Entrance,
+    intent: str,
+    session: str,
+    follow: Follow | None,
+    task: asyncio.Task[Any],
+    signals: StopSignals,
+) -> Answered:
+    entity = opened.conversation(session, _SENDER)
+    prompt = await entity.send(intent)
+    following = None if follow is None else asyncio.ensure_future(follow(entity, prompt))
+    waiting = asyncio.ensure_future(entity.ended(prompt))
+    try:
+        ended = await asyncio.shield(waiting)
+        if following is not None:
+            await asyncio.wait([following])
+    except asyncio.CancelledError:
+        if not signals.asked:
+            raise
+        task.uncancel()
+        await entity.cancel(prompt)
+        ended = await waiting
+        return Answered(ended, AT_ONCE if ended.ending == "cancelled" else _code(ended))
+    finally:
+        for each in (waiting, following):
+            if each is not None:
+                each.cancel()
+                await asyncio.wait([each])
+    return Answered(ended, _code(ended))
+
+
+def _code(ended: Ended) -> int:
+    return 0 if ended.ending == "terminated" else _FAILED
+
+
+def read_intent(given: str) -> str:
+    """The intent as it was given, or what standard input holds where it is `-`. Raises `CannotCast` for no text."""
+    if given == "-":
+        try:
+            given = sys.stdin.buffer.read().decode()
+        except UnicodeDecodeError as error:
+            raise CannotCast(f"standard input is not UTF-8 text ({error.reason} at byte {error.start})") from None
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise CannotCast("the intent is not valid Unicode; give it as UTF-8") from None
+    if not given.strip():
+        raise CannotCast('an intent is required: say what is to be done, e.g. coven cast "what files are here?"')
+    return given

@@ -1,0 +1,105 @@
+"""`coven cast`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coven.cli._options import Nats
+
+if TYPE_CHECKING:
+    from coven.conversation import Ended
+
+Crystal = Annotated[
+    str | None, typer.Option(help="Another crystal than that of the file: a name, or `file.py:Name` of yours.")
+]
+Medium = Annotated[str | None, typer.Option(help="Another medium: tools, javascript or python.")]
+Agents = Annotated[
+    str | None, typer.Option(help="Which agents instance answers, where the coven has several.", metavar="NAME")
+]
+MaybeFile = Annotated[
+    Path | None, typer.Option("--file", "-f", envvar="COVEN_FILE", help="The configuration; coven.yaml if it is there.")
+]
+
+
+def cast(
+    intent: Annotated[str, typer.Argument(help="What is to be done; `-` reads it from standard input.")],
+    crystal: Crystal = None,
+    medium: Medium = None,
+    session: Annotated[
+        str | None, typer.Option(help="Go on in this conversation; without it, each cast begins a new one.")
+    ] = None,
+    agents: Agents = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    file: MaybeFile = None,
+    nats: Nats = None,
+) -> None:
+    """Cast the cantrip of coven.yaml on one intent and print the answer.
+
+    The answer goes to standard output, and on a terminal turns and gate calls to standard error while it works. Where
+    the coven runs, its services answer; those that do not run are started for this one episode. Ctrl-C cancels it.
+
+    Without a coven.yaml the answer comes from the first crystal whose key is set, else from rehearsal, with read-only
+    gates over the current folder (done, fs.read_text, fs.list_dir), and nothing is kept.
+
+    Exit codes: 0 it ended well, 1 it failed or was truncated, 2 wrong usage, 130 it was cancelled.
+
+    Examples:
+
+      coven cast "what files are here?"
+
+      coven cast --json "read notes.md" | jq .answer
+
+      git diff | coven cast --session review -
+
+      coven cast --crystal crystals.py:Mine --medium python "add the numbers from 1 to 100"
+    """
+    import msgspec
+
+    from coven.asking import ask, find_recipe, read_intent
+    from coven.recipe import Changes
+    from coven.running import tell
+
+    recipe = find_recipe(file, nats, Changes(agents, crystal, medium))
+    for problem in recipe.warnings:
+        tell(str(problem))
+    answered = ask(recipe, read_intent(intent), session=session)
+    if answered is None:
+        raise typer.Exit(130)
+    ended = answered.ended
+    if as_json:
+        _print(msgspec.json.encode(_told(ended)).decode())
+    elif ended.ending == "terminated":
+        _print(ended.answer if isinstance(ended.answer, str) else msgspec.json.encode(ended.answer).decode())
+    else:
+        how = f"{ended.ending} by {ended.ward}" if ended.ward else ended.ending
+        tell(f"coven: the episode was {how}: {ended.error}" if ended.ending != "failed" else f"coven: {ended.error}")
+    raise typer.Exit(answered.code)
+
+
+def _told(ended: Ended) -> dict[str, Any]:
+    usage = ended.usage
+    return {
+        "answer": ended.answer,
+        "ending": ended.ending,
+        "ward": ended.ward,
+        "error": ended.error,
+        "turns": ended.turns,
+        "usage": {"prompt": usage.prompt, "completion": usage.completion, "cached": usage.cached},
+        "session": ended.session,
+        "prompt": ended.prompt,
+        "entity": ended.entity,
+    }
+
+
+def _print(text: str) -> None:
+    """Write the answer whole; what a terminal would obey is shown instead."""
+    from leaves.chats.console import visible
+
+    if sys.stdout.isatty():
+        text = visible(text)
+    sys.stdout.buffer.write(f"{text}\n".encode(sys.stdout.encoding or "utf-8", "replace"))
+    sys.stdout.buffer.flush()

@@ -1,0 +1,128 @@
+"""A conversation with an entity through its journal: ask it, wait for how it ends, ask it to stop.
+
+It needs nothing of the entity but its journal, so it is the same whether this process lets the entity live or another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from branches.agents.codec import utterance_in
+from branches.agents.crystal import Usage
+from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
+from branches.agents.naming import entity_id, run_id
+from journals import Journal, Record, random_id
+
+
+class InvalidCast(ValueError):
+    """A cantrip cannot be cast so."""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """How an episode ended.
+
+    `answer` is what `done` was given, or the last text; `ending` is `terminated`, `truncated` (by `ward`), `failed` or
+    `cancelled`, and `error` says why where it did not end well. `turns` and `usage` are those of this episode, its
+    children's not counted.
+    """
+
+    answer: Any
+    text: str
+    ending: str
+    ward: str | None
+    error: str | None
+    entity: str
+    session: str
+    prompt: str
+    turns: int
+    usage: Usage
+
+
+class Conversation:
+    """The entity of a session, as an asker sees it: several intents, each an episode of its own."""
+
+    def __init__(
+        self, session: str, journal: Journal, serving: asyncio.Task[None], sender: str, *, origin: str | None = None
+    ) -> None:
+        """`serving` is whatever lets it live here; it ends by an error only. `origin` says where its prompts began."""
+        self.session, self.journal = session, journal
+        self._serving, self._sender, self._origin = serving, sender, origin
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} with {self.id} in session {self.session}>"
+
+    @property
+    def id(self) -> str:
+        """Its id (ENTITY-2)."""
+        return entity_id(self.journal.name, self.session)
+
+    async def ask(self, intent: str, *, id: str | None = None) -> Ended:
+        """One episode on this intent. With the `id` of an earlier one it is not asked again.
+
+        Raises `InvalidCast` without an intent (INTENT-1), and whatever makes the service fail.
+        """
+        prompt = await self.send(intent, id=id)
+        return await self.ended(prompt)
+
+    async def send(self, intent: str, *, id: str | None = None) -> Record[Any]:
+        """Hand over an intent and do not wait. Raises `InvalidCast` without one."""
+        if not isinstance(intent, str) or not intent.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidCast("intent is required: say what the entity is to do")
+        entry = AgentPrompt(sender=self._sender, text=intent)
+        id = id or random_id()
+        appended = await self.journal.append(entry, session=self.session, id=id, correlation_id=id, origin=self._origin)
+        return appended.record
+
+    async def ended(self, prompt: Record[Any]) -> Ended:
+        """How the episode of a prompt ends, once it has."""
+        records: list[Record[Any]] = []
+
+        async def response() -> Record[Any]:
+            async with aclosing(self.journal.tail(prompt.position, session=self.session)) as tail:
+                async for record in tail:
+                    if record.causation_id != prompt.id:
+                        continue
+                    records.append(record)
+                    if isinstance(record.entry, AgentResponse):
+                        return record
+            raise AssertionError("a tail never ends")
+
+        found = await self._while_serving(response())
+        return self._tell(prompt, found.entry, records)
+
+    async def cancel(self, prompt: Record[Any] | None = None) -> None:
+        """Ask it to stop: the episode of this prompt, or whatever it is at."""
+        cancel = AgentCancel(prompt=None if prompt is None else prompt.id)
+        await self.journal.append(cancel, session=self.session, origin=self._origin)
+
+    async def _while_serving(self, work: Any) -> Any:
+        """The work's result. Raises what makes the service fail, should that come first."""
+        task = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait([task, self._serving], return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                self._serving.result()
+            return await task
+        finally:
+            task.cancel()
+
+    def _tell(self, prompt: Record[Any], response: AgentResponse, records: list[Record[Any]]) -> Ended:
+        run = run_id(prompt.id)
+        said = [one for record in records if (one := utterance_in(record)) is not None and one.run == run]
+        ended_well = response.ending == "terminated"
+        return Ended(
+            answer=(response.text if response.answer is None else response.answer) if ended_well else None,
+            text=response.text,
+            ending=response.ending,
+            ward=response.ward,
+            error=None if ended_well else response.text,
+            entity=self.id,
+            session=self.session,
+            prompt=prompt.id,
+            turns=len(said),
+            usage=sum((one.usage for one in said), Usage()),
+        )

@@ -1,0 +1,51 @@
+"""A project whose crystal says what a Python file beside coven.yaml wrote down for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+CRYSTAL = '''
+import asyncio
+from pathlib import Path
+
+from coven.testing import ScriptedCrystal, calls, fails, finishes, says
+
+
+class Script(ScriptedCrystal):
+    """Says what is written down here."""
+
+    def __init__(self, options):
+        super().__init__(SCRIPT, otherwise=says("again"))
+
+
+async def hangs(request):
+    """Says through a pipe that it was asked, and never answers."""
+    await asyncio.to_thread(Path("asked").write_text, "now")
+    await asyncio.Event().wait()
+
+
+SCRIPT = {script}
+'''
+
+
+@pytest.fixture
+def scripted(project: Path) -> Callable[[str], Path]:
+    """Makes the crystal of the project say a script, given as Python: `[says("hello")]`."""
+
+    def write(script: str) -> Path:
+        if not (project / "asked").exists():
+            os.mkfifo(project / "asked")
+        (project / "script.py").write_text(CRYSTAL.format(script=script), encoding="utf-8")
+        file = project / "coven.yaml"
+        text = file.read_text(encoding="utf-8")
+        begin = text.index("    crystal: auto")
+        end = text.index("\n", begin)
+        new = f"{text[:begin]}    crystal: script\n    use: script.py:Script{text[end:]}"
+        file.write_text(new if "script.py" not in text else text, encoding="utf-8")
+        return project
+
+    return write
