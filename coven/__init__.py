@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from branches.agents.crystal import Crystal, CrystalError, CrystalRequest, CrystalResponse, Sampling, Usage
     from branches.agents.folding import Folding
     from branches.agents.gate import Gate, GateFailed, GateUse, gate
+    from branches.agents.retrying import Retrying
     from branches.agents.wards import Ward
     from coven.casting import Ended, Entity, InvalidCast, cast, invoke
     from coven.circles import circle
@@ -44,6 +45,7 @@ __all__ = [
     "GateUse",
     "InvalidCantrip",
     "InvalidCast",
+    "Retrying",
     "Sampling",
     "Usage",
     "Ward",
@@ -67,6 +69,7 @@ _HOMES = {
     ),
     "branches.agents.folding": ("Folding",),
     "branches.agents.gate": ("Gate", "GateFailed", "GateUse", "gate"),
+    "branches.agents.retrying": ("Retrying",),
     "branches.agents.wards": ("Ward",),
     "coven.circles": ("circle",),
     "coven.casting": ("Ended", "Entity", "InvalidCast", "cast", "invoke"),

@@ -203,7 +203,7 @@ class Run:
                 _refuse_cancelled()
                 message = _readable(str(error))
                 if slot.attempts < retry.attempts:
-                    retry_at = round(self.clock.now() + retry.pause(call.id, slot.attempts), 6)
+                    retry_at = round(self.clock.now() + retry.pause(call.id, slot.attempts, error), 6)
                     await self._recorder.write_failure(call, Failure(type(error).__name__, message, retry_at))
                     await sleep_until(self.clock, retry_at)
                     await self._recorder.write_call(call, slot.attempts + 1)

@@ -16,6 +16,7 @@ from branches.agents.gate import Gate
 from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH, DONE, GateDefinition
 from branches.agents.internal import EntityCast
 from branches.agents.options import AgentsOptions
+from branches.agents.retrying import Retrying
 from branches.agents.wards import resolve
 from policies import fingerprint
 
@@ -35,6 +36,7 @@ class Cantrip(msgspec.Struct, frozen=True):
     call: Call
     circle: Circle
     folding: Folding | None = None
+    retry: Retrying = Retrying()
     crystals: Mapping[str, Crystal] = {}
     child_crystals: tuple[Crystal, ...] = ()
 
@@ -97,7 +99,7 @@ def configure(
     )
     functions = {name: gate for name, gate in own.items() if any(each.name == name for each in named)}
     circle = Circle(named, resolve(options.circle.wards), options.circle.medium, functions)
-    return Cantrip(crystal, call, circle, options.folding, crystals or {})
+    return Cantrip(crystal, call, circle, options.folding, options.retry, crystals or {})
 
 
 def cast_entry(cantrip: Cantrip, entity: str) -> EntityCast:

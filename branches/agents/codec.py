@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import msgspec
 
@@ -27,6 +27,7 @@ from branches.agents.internal import (
     ContextFolded,
     CrystalCalled,
     CrystalFailed,
+    CrystalRetried,
     EntityReturned,
     EntitySummoned,
     GateCalled,
@@ -38,6 +39,8 @@ from policies import (
     Action,
     Call,
     Called,
+    Failed,
+    Failure,
     InvalidPayload,
     Returned,
     Step,
@@ -192,7 +195,23 @@ class AgentsCodec:
         )
         return [Writing(utterance), *thoughts]
 
-    def decode(self, record: Record[Entry]) -> Sequence[Called | Returned]:
+    def encode_failure(self, call: Call, attempt: int, failure: Failure) -> Writing:
+        """`CrystalRetried`: only the crystal's attempts may be repeated."""
+        turn = call.action.payload["turn"]
+        retried = CrystalRetried(
+            run=call.scope, turn=turn, attempt=attempt, error=failure.message, retry_at=failure.retry_at
+        )
+        return Writing(retried)
+
+    def encode_answer(self, call: Call, signal: str) -> NoReturn:
+        """Never: an episode waits for gates, and their answers are entries of their own."""
+        raise NotImplementedError("an episode waits for no signals")
+
+    def encode_marker(self, name: str, version: int) -> NoReturn:
+        """Never: the loop has no version markers."""
+        raise NotImplementedError("the loop has no version markers")
+
+    def decode(self, record: Record[Entry]) -> Sequence[Called | Returned | Failed]:
         """See `Codec.decode`."""
         entry, call = record.entry, record.correlation_id or ""
         match entry:
@@ -203,6 +222,8 @@ class AgentsCodec:
                 return [Called(id, entry.run, 1, None), Returned(id, (fold_step(entry),))]
             case CrystalCalled():
                 return [Called(turn_id(entry.run, entry.turn), entry.run, entry.attempt, None)]
+            case CrystalRetried():
+                return [Failed(turn_id(entry.run, entry.turn), entry.attempt, entry.retry_at)]
             case AgentUtterance():
                 return [_said(entry)]
             case CrystalFailed():

@@ -22,6 +22,7 @@ from branches.agents.deadline import until
 from branches.agents.folding import Fold, Folding
 from branches.agents.internal import EntityCast
 from branches.agents.naming import CODE, CRYSTAL, FOLD, fold_id, fold_key, gate_key, turn_id, turn_key
+from branches.agents.retrying import MayPass
 from journals import derive_id
 from policies import Action, Clock, Context, Step, action_result
 
@@ -97,7 +98,10 @@ class Episode:
         return self._truncated("max_turns", turn)
 
     async def ask(self, ctx: Context) -> Step:
-        """The effect: ask the crystal once. What it may be expected to fail with is data."""
+        """The effect: ask the crystal once. What it may be expected to fail with is data.
+
+        Raises `MayPass` for what is to be tried again.
+        """
         call = self.cantrip.call
         request = CrystalRequest(self._context.messages, self._tools, call.tool_choice, call.sampling)
         open_stream = self._surroundings.open_stream
@@ -107,6 +111,8 @@ class Episode:
             response = await self.cantrip.crystal.invoke(request, None if stream is None else stream.write)
             validate(response, request)
         except CrystalError as error:
+            if self.cantrip.retry.allows(error, ctx.attempt):
+                raise MayPass(error) from error
             readable = str(error).encode("utf-8", "replace").decode()
             return failure(error.code, readable, _milliseconds_since(started))
         finally:

@@ -98,7 +98,8 @@ class Family:
     def _register(self, cantrip: Cantrip) -> None:
         register = self.registry.register
         register(LOOP, kind=PolicyKind.ORCHESTRATOR, description="the loop")(self._live)
-        register(CRYSTAL, repeatable=True, description="the model")(self._ask)
+        retry = cantrip.retry.policy()
+        register(CRYSTAL, repeatable=True, retry=retry, description="the model")(self._ask)
         register(FOLD, repeatable=True, description="a shorter view of early turns")(self._fold)
         register(CODE, kind=PolicyKind.ORCHESTRATOR, description="code in the sandbox")(self._run_code)
         register(CALL_AGENT.name, kind=PolicyKind.ORCHESTRATOR, description="a child")(self._summon)

@@ -96,14 +96,13 @@ class CrystalCalled(Entry, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CrystalRetried(Entry, frozen=True, kw_only=True):
-    """An attempt failed in a way that may pass; the next one comes `delay_s` seconds later. Not a turn."""
+    """An attempt failed in a way that may pass: the next one is due at `retry_at`, in seconds since the epoch."""
 
     run: str
     turn: int
     attempt: int
     error: str
-    code: str
-    delay_s: float
+    retry_at: float
 
 
 class AgentUtterance(Entry, frozen=True, kw_only=True):

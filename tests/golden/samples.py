@@ -143,7 +143,7 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
             text="one", answer=1, ending="terminated", last=LastTurn(turn=1, usage=Usage(prompt=3), duration_ms=2.0)
         ),
         CrystalCalled(run="run-1", turn=1, attempt=1, context="digest", messages=2, reserved=4096, summarises=True),
-        CrystalRetried(run="run-1", turn=1, attempt=1, error="slow down", code="rate_limited", delay_s=1.5),
+        CrystalRetried(run="run-1", turn=1, attempt=1, error="slow down", retry_at=1.5),
         AgentUtterance(
             run="run-1",
             turn=1,

@@ -293,3 +293,36 @@ async def test_without_an_answer_in_time_the_entity_sees_a_fault_and_a_late_answ
     assert "no answer within 30 s" in (shown(crystal, 1)[-1][1] or "")
     assert not any("here I am" in (content or "") for _, content in shown(crystal, 2))
     assert "AgentToolResult" in await bench.kinds()
+
+
+async def test_a_failure_that_may_pass_is_tried_again_and_stays_one_turn() -> None:
+    bench = Bench()
+    script = [
+        CrystalError("rate_limited", "slow down", status=429, retry_after_s=30),
+        CrystalError("unreachable", "no route to host"),
+        finishes("ok"),
+    ]
+    crystal = ScriptedCrystal(script)
+    async with bench.serve(crystal, options()):
+        prompt = await bench.ask("go")
+        await bench.wait("CrystalRetried")
+        await bench.clock.until_pending()
+        bench.clock.advance(29.9)
+        assert len(crystal.requests) == 1
+        bench.clock.advance(0.2)
+        await bench.wait("CrystalRetried", 2)
+        await bench.clock.until_pending()
+        bench.clock.advance(10)
+        response = await bench.response(prompt)
+    assert response.text == "ok"
+    assert (await bench.kinds()).count("AgentUtterance") == 1
+    assert len({len(request.messages) for request in crystal.requests}) == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+async def test_a_failure_that_will_not_pass_is_not_tried_again(status: int) -> None:
+    bench = Bench()
+    crystal = ScriptedCrystal([CrystalError("refused", "no", status=status)])
+    async with bench.serve(crystal, options()):
+        assert (await bench.talk("go")).ending == "failed"
+    assert len(crystal.requests) == 1

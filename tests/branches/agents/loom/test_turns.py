@@ -162,7 +162,7 @@ async def test_attempts_are_not_turns() -> None:
     run = await story.prompt("go")
     await story.cast()
     await story.asks(1)
-    await story.add(CrystalRetried(run=run, turn=1, attempt=1, error="slow down", code="rate_limited", delay_s=1))
+    await story.add(CrystalRetried(run=run, turn=1, attempt=1, error="slow down", retry_at=1.5))
     await story.asks(1, attempt=2)
     await story.ends_by_text(1, "ok")
     assert len((await woven(story)).turns) == 1
