@@ -9,9 +9,9 @@ source position.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -192,7 +192,7 @@ class RouteCursor:
     def _lost(self, found: CursorState, position: int) -> ClaimLost:
         return ClaimLost(self._log.name, f"the cursor of {self.name!r} (now {found.owner!r})", self.owner, position)
 
-    async def _fenced(self, writing: Coroutine[Any, Any, int]) -> int:
+    async def _fenced(self, writing: Awaitable[int]) -> int:
         try:
             return await writing
         except FenceRefused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import NamedTuple
 
 from journals._entry import Entry, EntryRegistry, Unreadable
@@ -21,6 +22,7 @@ _MAX_ENVELOPE = 8192
 _LATEST = 1e11  # seconds: a time behind the year 5000 is none
 
 
+@lru_cache(maxsize=65536)
 def lane_subject(lane: Lane, session: str) -> str:
     """The literal subject of one lane of one session."""
     return f"{lane.value}.{to_token(session)}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -45,8 +45,9 @@ class Journal(JournalReader):
         super().__init__(log, Envelope(log, registry, inline_limit, body_limit))
         self.registry, self._clock = registry, clock
         self._writer = secrets.token_hex(4)
+        self._mark = {WRITER: self._writer}
 
-    async def append(
+    def append(
         self,
         entry: Entry,
         *,
@@ -57,7 +58,7 @@ class Journal(JournalReader):
         cause: Record[Entry] | None = None,
         correlation_id: str | None = None,
         origin: str | None = None,
-    ) -> Appended:
+    ) -> Coroutine[Any, Any, Appended]:
         """Write the entry; it is durable when this returns.
 
         The same id with the same content gives the first record and `created=False`, however much later. `cause`
@@ -68,12 +69,7 @@ class Journal(JournalReader):
         """
         draft = _draft(entry, session, id, cause, correlation_id, origin)
         lane = Lane.OUT if expect is not None else lane
-        if ARMED:
-            fault_point(self.name, "append", entry.kind(), "before")
-        appended = await self._append(draft, lane, expect)
-        if ARMED:
-            fault_point(self.name, "append", entry.kind(), "after")
-        return appended
+        return self._append_armed(draft, lane, expect) if ARMED else self._append(draft, lane, expect)
 
     async def append_all(
         self, drafts: Sequence[Draft], *, lane: Lane = Lane.IN, expect: Claim | None = None
@@ -163,6 +159,12 @@ class Journal(JournalReader):
 
     # How it is done
 
+    async def _append_armed(self, draft: Draft, lane: Lane, expect: Claim | None) -> Appended:
+        fault_point(self.name, "append", draft.entry.kind(), "before")
+        appended = await self._append(draft, lane, expect)
+        fault_point(self.name, "append", draft.entry.kind(), "after")
+        return appended
+
     async def _append(
         self,
         draft: Draft,
@@ -172,11 +174,16 @@ class Journal(JournalReader):
         extra: dict[str, str] | None = None,
     ) -> Appended:
         now = round(self._clock(), 6) if time is None else time
-        mark = {WRITER: self._writer, **(extra or {})} if expect is None else extra
+        mark = extra
+        if expect is None:
+            mark = self._mark if extra is None else {**self._mark, **extra}
         message = self._envelope.pack(draft, lane, now, mark)
         if self._envelope.is_large(message):
             message = await self._envelope.outsource(message)
-        index = await self._indexes.acquire(message.subject, self.log, 0 if expect is None else expect.position)
+        subject, claimed = message.subject, 0 if expect is None else expect.position
+        index = self._indexes.take(subject, claimed)
+        if index is None:
+            index = await self._indexes.acquire(subject, self.log, claimed)
         try:
             uncertain = False
             while True:
@@ -185,20 +192,20 @@ class Journal(JournalReader):
                     return await self._known(draft, message, known, created=uncertain)
                 self._check_claim(index, expect)
                 try:
-                    position = await self.log.append(message, Fence(index.subject, index.head))
+                    position = await self.log.append(message, Fence(subject, index.head))
                 except (FenceRefused, Unacknowledged):
                     uncertain = True
                     await index.catch_up(self.log)
                     self._check_claim(index, expect)  # before looking: a newer owner may have used this very id
                     continue
-                index.wrote([draft.id], position)
+                index.wrote_one(draft.id, position)
                 return Appended(self._record(draft, lane, position, now, extra), True)
         finally:
             index.lock.release()
 
     async def _append_all(self, drafts: Sequence[Draft], lane: Lane, expect: Claim | None) -> list[Appended]:
         now = round(self._clock(), 6)
-        mark = {WRITER: self._writer} if expect is None else None
+        mark = self._mark if expect is None else None
         envelope = self._envelope
         messages = [envelope.pack(draft, lane, now, mark) for draft in drafts]
         messages = [await envelope.outsource(each) if envelope.is_large(each) else each for each in messages]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -52,8 +52,8 @@ class Log(Protocol):
         """An id drawn when the log was created; another one means that positions start anew."""
         ...
 
-    async def append(self, message: Message, fence: Fence | None = None) -> int:
-        """Store the message durably; gives its position."""
+    def append(self, message: Message, fence: Fence | None = None) -> Awaitable[int]:
+        """Store the message durably; what is awaited gives its position. It may be under way before it is awaited."""
         ...
 
     async def append_all(self, messages: Sequence[Message], fence: Fence | None = None) -> int:

@@ -19,7 +19,7 @@ class Lane(StrEnum):
     OUT = "out"
 
 
-class Record(msgspec.Struct, Generic[EntryT_co], frozen=True, kw_only=True):
+class Record(msgspec.Struct, Generic[EntryT_co], frozen=True, kw_only=True, gc=False):
     """One entry as it stands in its journal.
 
     `position` strictly increases in a journal; `time` is in seconds since the epoch, UTC; `cause` names the record
@@ -51,7 +51,7 @@ class Appended(NamedTuple):
     created: bool
 
 
-class Draft(msgspec.Struct, frozen=True, kw_only=True):
+class Draft(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An entry on its way into a journal, with the envelope that its writer decides."""
 
     entry: Entry

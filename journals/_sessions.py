@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from itertools import count
 
@@ -12,6 +12,54 @@ from journals._log import Log, Stored
 
 _COUNT_EVERY = 1000
 _moments = count(1)
+
+
+class Turn:
+    """A lock that is handed on in order, and taken without a task switch or a coroutine where it is free."""
+
+    __slots__ = ("_taken", "_waiting")
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._waiting: deque[asyncio.Future[None]] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Turn {'taken' if self._taken else 'free'}, {len(self._waiting or ())} waiting>"
+
+    def locked(self) -> bool:
+        """Whether somebody has it."""
+        return self._taken
+
+    def take(self) -> bool:
+        """Take it if it is free; False when it is not."""
+        if self._taken:
+            return False
+        self._taken = True
+        return True
+
+    async def acquire(self) -> None:
+        """Wait for it."""
+        if self.take():
+            return
+        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._waiting is None:
+            self._waiting = deque()
+        self._waiting.append(mine)
+        try:
+            await mine
+        except asyncio.CancelledError:
+            if not mine.cancelled():
+                self.release()  # it came at the same moment: the next one's now
+            raise
+
+    def release(self) -> None:
+        """Hand it to the next one who still waits for it."""
+        while self._waiting:
+            following = self._waiting.popleft()
+            if not following.done():
+                following.set_result(None)
+                return
+        self._taken = False
 
 
 class SubjectIndex:
@@ -24,13 +72,18 @@ class SubjectIndex:
         self.head = 0
         self.claim = 0
         self.ids: dict[str, int] = {}
-        self.lock = asyncio.Lock()
+        self.lock = Turn()
         self.read_at = 0
         self.overheard: list[Stored] | None = None
         self._read = False
 
     def __repr__(self) -> str:
         return f"<SubjectIndex {self.subject} head={self.head} ids={len(self.ids)} claim={self.claim}>"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was read."""
+        return self._read
 
     async def open(self, log: Log) -> None:
         """Read the subject at the first touch, and after a reading that did not come to its end."""
@@ -73,6 +126,12 @@ class SubjectIndex:
         elif kind is not None:
             self.ids.setdefault(stored.headers.get(ID, ""), stored.position)
 
+    def wrote_one(self, id: str, position: int) -> None:
+        """Take in what was written here at this position."""
+        if position > self.head:
+            self.head = position
+        self.ids[id] = position
+
     def wrote(self, ids: Sequence[str], last: int) -> None:
         """Take in what was written here at consecutive positions up to `last`."""
         self.head = max(self.head, last)
@@ -93,6 +152,13 @@ class SubjectIndexes:
 
     def __repr__(self) -> str:
         return f"<SubjectIndexes {len(self._indexes)} subjects>"
+
+    def take(self, subject: str, known: int = 0) -> SubjectIndex | None:
+        """What `acquire` gives, if nothing has to be waited for; None if something has."""
+        index = self._touch(subject)
+        if index.head < known or not index.is_open or not index.lock.take():
+            return None
+        return index
 
     async def acquire(self, subject: str, log: Log, known: int = 0) -> SubjectIndex:
         """The index of this subject, locked, and read at least up to the position `known`; release its lock."""
@@ -117,7 +183,8 @@ class SubjectIndexes:
         else:
             self._indexes.move_to_end(subject)
         self._touched += 1
-        if self._touched % _COUNT_EVERY == 0:
+        if self._touched >= max(_COUNT_EVERY, len(self._indexes)):
+            self._touched = 0
             self._forget_oldest(sum([len(each.ids) for each in self._indexes.values()]) - self._id_limit)
         elif len(self._indexes) > self._limit:
             self._forget_oldest(0)

@@ -100,7 +100,7 @@ class Blobs:
         chunks = [body[start : start + size] for start in range(0, len(body), size)]
         for start in range(0, len(chunks), _CHUNKS_AT_ONCE):  # in between others get their turn on the connection
             some = chunks[start : start + _CHUNKS_AT_ONCE]
-            await asyncio.gather(*[await self._publisher.publish(f"{self._prefix}C.{nuid}", {}, one) for one in some])
+            await asyncio.gather(*[self._publisher.publish(f"{self._prefix}C.{nuid}", {}, one) for one in some])
         info = _Info(
             name=digest,
             bucket=self._bucket,
@@ -112,7 +112,7 @@ class Blobs:
             options=_Options(size),
         )
         meta = f"{self._prefix}{_meta_subject(digest)}"
-        await (await self._publisher.publish(meta, {FENCE: str(newest)}, msgspec.json.encode(info)))
+        await self._publisher.publish(meta, {FENCE: str(newest)}, msgspec.json.encode(info))
 
 
 def _meta_subject(digest: str) -> str:

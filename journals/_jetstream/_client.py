@@ -9,7 +9,7 @@ only slower (a test watches that).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from nats.protocol.parser import AWAITING_CONTROL_LINE, Parser
 
 _PLAIN = "NATS/1.0\r\n"
 _MAX_LINE = 4096
+_colon = ": ".join
 
 
 class Delivery(NamedTuple):
@@ -33,6 +34,9 @@ class Delivery(NamedTuple):
 
 Receiver = Callable[[Delivery], None]
 """Takes a delivery; runs inside the client's reading, so it must be quick and must not raise."""
+
+Acknowledger = Callable[[bytes, bytes], None]
+"""Takes subject and body of a reply, which is all that it needs of it; like a `Receiver` otherwise."""
 
 
 def parse_headers(raw: bytes) -> dict[str, str]:
@@ -56,10 +60,10 @@ def encode_publish(subject: str, reply: str, headers: dict[str, str], body: byte
     """The frame of a message whose headers have been checked."""
     if not headers:
         return b"".join((f"PUB {subject} {reply} {len(body)}\r\n".encode(), body, b"\r\n"))
-    block = "NATS/1.0\r\n" + "".join([f"{name}: {value}\r\n" for name, value in headers.items()]) + "\r\n"
-    raw = block.encode()
-    size = len(raw)
-    return b"".join((f"HPUB {subject} {reply} {size} {size + len(body)}\r\n".encode(), raw, body, b"\r\n"))
+    lines = "\r\n".join(map(_colon, headers.items()))
+    block = f"NATS/1.0\r\n{lines}\r\n\r\n" if lines else "NATS/1.0\r\n\r\n"
+    size = len(block) if block.isascii() else len(block.encode())
+    return b"".join((f"HPUB {subject} {reply} {size} {size + len(body)}\r\n{block}".encode(), body, b"\r\n"))
 
 
 class FastClient(Client):
@@ -68,6 +72,7 @@ class FastClient(Client):
     def __init__(self) -> None:
         super().__init__()
         self._receivers: dict[int, Receiver] = {}
+        self._acknowledgers: dict[int, Acknowledger] = {}
         self._ps = self._parser = _FastParser(self, self.receive)
         self._flushing = False
         self._ended = False
@@ -142,6 +147,13 @@ class FastClient(Client):
         self._receivers[subscription._id] = receiver
         return subscription
 
+    async def listen_to_replies(self, subject: str, acknowledger: Acknowledger) -> None:
+        """The same for replies of which subject and body are enough, without the cost of a `Delivery` for each."""
+        subscription = await self.listen(
+            subject, lambda delivery: acknowledger(delivery.subject.encode(), delivery.body)
+        )
+        self._acknowledgers[subscription._id] = acknowledger
+
     async def forget(self, subscription: Any) -> None:
         """Unsubscribe. Raises nothing when the connection is gone: then there is nothing to unsubscribe from."""
         self._receivers.pop(subscription._id, None)
@@ -150,6 +162,10 @@ class FastClient(Client):
 
     def receive(self, sid: int, subject: bytes, reply: bytes, headers: bytes, body: bytes) -> bool:
         """Hand a message to its receiver; False when this subscription has none."""
+        acknowledger = self._acknowledgers.get(sid)
+        if acknowledger is not None:
+            acknowledger(subject, body)
+            return True
         receiver = self._receivers.get(sid)
         if receiver is None:
             return False
@@ -161,7 +177,7 @@ class FastClient(Client):
         if not self.receive(sid, subject, reply, headers or b"", data):
             await super()._process_msg(sid, subject, reply, data, headers)
 
-    def publish_checked(self, messages: Sequence[tuple[str, dict[str, str], bytes]], reply: str = "") -> None:
+    def publish_checked(self, messages: Iterable[tuple[str, dict[str, str], bytes]], reply: str = "") -> None:
         """Publish (subject, headers, body) whose headers were checked; one turn of the loop is sent together.
 
         Raises `nats.errors.Error` while not connected and for a body over the server's limit.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
+from functools import partial
 
 from journals._ids import random_id
 from journals._jetstream._blobs import Blobs
@@ -29,16 +30,15 @@ class JetStreamLog:
     def __repr__(self) -> str:
         return f"<JetStreamLog {self._stream.name} at {self._stream.connection.url}>"
 
-    async def append(self, message: Message, fence: Fence | None = None) -> int:
+    def append(self, message: Message, fence: Fence | None = None) -> Awaitable[int]:
         """See `Log.append`."""
         headers = message.headers
         if fence is not None:
             headers = {**headers, FENCE: str(fence.position)}
             if fence.subject != message.subject:
                 headers[FENCE_SUBJECT] = self._prefix + fence.subject
-        position = await (await self._publisher.publish(self._prefix + message.subject, headers, message.body))
-        self._tails.wrote((message,), position)
-        return position
+        tell = partial(self._tails.wrote, (message,)) if self._tails.listened_to else None
+        return self._publisher.publish(self._prefix + message.subject, headers, message.body, tell)
 
     async def append_all(self, messages: Sequence[Message], fence: Fence | None = None) -> int:
         """See `Log.append_all`. An atomic batch; at most 1,000 messages."""
@@ -55,9 +55,8 @@ class JetStreamLog:
             frames.append((prefix + subject, headers, body))
         subject, headers, body = frames.pop()
         self._publisher.send_all(frames)
-        last = await (await self._publisher.publish(subject, {**headers, _BATCH_COMMIT: "1"}, body))
-        self._tails.wrote(messages, last)
-        return last
+        tell = partial(self._tails.wrote, messages) if self._tails.listened_to else None
+        return await self._publisher.publish(subject, {**headers, _BATCH_COMMIT: "1"}, body, tell)
 
     async def send(self, message: Message) -> None:
         """See `Log.send`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -23,7 +23,6 @@ from journals._errors import (
     StoreUnavailable,
     Unacknowledged,
 )
-from journals._jetstream._client import Delivery
 from journals._jetstream._connection import Connection
 
 FENCE, FENCE_SUBJECT = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject"
@@ -49,16 +48,28 @@ class _Ack(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Ack).decode
 
 
+Acknowledged = Callable[[int], None]
+"""Is told the position of a message when its acknowledgement comes; must be quick and must not raise."""
+
+
 class Publisher:
-    """Sends messages and gives a future for each acknowledgement, at most 2,048 waiting at once."""
+    """Sends messages and gives a future for each acknowledgement, at most 2,048 waiting at once.
+
+    What is kept for each is numbers, texts and its future: thousands wait at once, and whatever the garbage collector
+    has to look through is looked through many times while they do.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._client = connection.client
-        self._waiting: dict[str, tuple[asyncio.Future[int], float, str]] = {}
+        self._waiting: dict[int, asyncio.Future[int]] = {}
+        self._subjects: dict[int, str] = {}
+        self._to_tell: dict[int, Acknowledged] = {}
         self._queue: deque[asyncio.Future[None]] = deque()
         self._number = 0
         self._prefix = f"{self._client.new_inbox()}."
+        self._cut = len(self._prefix)
+        self._marks: deque[tuple[float, int]] = deque()
         self._sweeper: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -67,15 +78,23 @@ class Publisher:
 
     async def open(self) -> None:
         """Begin to listen for acknowledgements."""
-        await self._client.listen(f"{self._prefix}*", self._acknowledged)
+        await self._client.listen_to_replies(f"{self._prefix}*", self._acknowledged)
         self._connection.on_lost.append(self._lost)
         self._connection.on_denied.append(self._denied)
 
-    async def publish(self, subject: str, headers: dict[str, str], body: bytes) -> asyncio.Future[int]:
-        """Send one message; the future gives its position. Waits while the window is full.
+    def publish(
+        self, subject: str, headers: dict[str, str], body: bytes, tell: Acknowledged | None = None
+    ) -> Awaitable[int]:
+        """Send one message, now or as soon as the window has room; what is awaited gives its position.
 
-        The future raises `FenceRefused`, `Unacknowledged`, `StoreFull`, `StoreUnavailable` or `StoreMismatch`.
+        `tell` hears of it before whoever waits. Awaiting raises `FenceRefused`, `Unacknowledged`, `StoreFull`,
+        `StoreUnavailable` or `StoreMismatch`.
         """
+        if len(self._waiting) < WINDOW:
+            return self._post(subject, headers, body, tell)
+        return self._post_later(subject, headers, body, tell)
+
+    async def _post_later(self, subject: str, headers: dict[str, str], body: bytes, tell: Acknowledged | None) -> int:
         while len(self._waiting) >= WINDOW:
             turn = self._loop.create_future()
             self._queue.append(turn)
@@ -84,21 +103,29 @@ class Publisher:
             except asyncio.CancelledError:
                 self._wake_next()  # the turn may have come already; it is somebody else's now
                 raise
+        return await self._post(subject, headers, body, tell)
+
+    def _post(
+        self, subject: str, headers: dict[str, str], body: bytes, tell: Acknowledged | None
+    ) -> asyncio.Future[int]:
         self._number += 1
-        token = str(self._number)
+        number = self._number
         future: asyncio.Future[int] = self._loop.create_future()
-        self._waiting[token] = (future, self._loop.time() + ACK_TIMEOUT, subject)
+        self._waiting[number] = future
+        self._subjects[number] = subject
+        if tell is not None:
+            self._to_tell[number] = tell
         if self._sweeper is None:
-            self._sweeper = self._loop.call_later(ACK_TIMEOUT, self._sweep)
+            self._sweep()
         try:
-            self._client.publish_checked([(subject, headers, body)], self._prefix + token)
+            self._client.publish_checked(((subject, headers, body),), f"{self._prefix}{number}")
         except nats.errors.MaxPayloadError:
-            self._done(token)
+            self._done(number)
             future.set_exception(
                 StoreUnavailable(f"the server takes no message of {len(body):,} bytes: raise its limit")
             )
         except (nats.errors.Error, OSError) as error:
-            self._done(token)
+            self._done(number)
             future.set_exception(Unacknowledged(f"not sent: {error or type(error).__name__}"))
         return future
 
@@ -113,30 +140,36 @@ class Publisher:
             self._sweeper.cancel()
         self._lost()
 
-    def _acknowledged(self, delivery: Delivery) -> None:
-        token = delivery.subject[len(self._prefix) :]
-        waiting = self._waiting.get(token)
-        if waiting is None:
+    def _acknowledged(self, subject: bytes, body: bytes) -> None:
+        try:
+            number = int(subject[self._cut :])
+        except ValueError:
             return
-        self._done(token)
-        future = waiting[0]
-        if future.done():
+        future = self._waiting.get(number)
+        if future is None:
             return
-        if not delivery.body:  # status 503: no responders, so nobody stored it
-            future.set_exception(Unacknowledged("the server has no JetStream for this subject right now"))
+        tell = self._to_tell.get(number)
+        self._done(number)
+        if not body:  # status 503: no responders, so nobody stored it
+            _fail(future, Unacknowledged("the server has no JetStream for this subject right now"))
             return
         try:
-            ack = _decode(delivery.body)
+            ack = _decode(body)
         except msgspec.MsgspecError as error:
-            future.set_exception(Unacknowledged(f"the acknowledgement cannot be read: {error}"))
+            _fail(future, Unacknowledged(f"the acknowledgement cannot be read: {error}"))
             return
-        if ack.error is None:
+        if ack.error is not None:
+            _fail(future, _error_of(ack.error))
+            return
+        if tell is not None:
+            tell(ack.seq)
+        if not future.done():
             future.set_result(ack.seq)
-        else:
-            future.set_exception(_error_of(ack.error))
 
-    def _done(self, token: str) -> None:
-        self._waiting.pop(token, None)
+    def _done(self, number: int) -> None:
+        self._waiting.pop(number, None)
+        self._subjects.pop(number, None)
+        self._to_tell.pop(number, None)
         if self._queue:
             self._wake_next()
 
@@ -148,35 +181,46 @@ class Publisher:
                 turn.set_result(None)
                 return
 
+    def _end(self, number: int, error: Exception) -> None:
+        future = self._waiting[number]
+        self._done(number)
+        _fail(future, error)
+
     def _denied(self, subject: str) -> None:
         """The server does not permit this subject (given in lower case), and will not answer."""
-        for token, (future, _, waiting) in list(self._waiting.items()):
+        for number, waiting in list(self._subjects.items()):
             if waiting.lower() == subject:
-                self._done(token)
-                if not future.done():
-                    future.set_exception(
-                        StoreRefused(
-                            f"the server at {self._connection.url} does not permit writing to {waiting!r}; "
-                            "docs/jetstream.md lists what Coven needs"
-                        )
-                    )
+                error = StoreRefused(
+                    f"the server at {self._connection.url} does not permit writing to {waiting!r}; "
+                    "docs/jetstream.md lists what Coven needs"
+                )
+                self._end(number, error)
 
     def _lost(self) -> None:
-        for token, (future, _, _) in list(self._waiting.items()):
-            self._done(token)
-            if not future.done():
-                future.set_exception(Unacknowledged("the connection was lost before the acknowledgement came"))
+        for number in list(self._waiting):
+            self._end(number, Unacknowledged("the connection was lost before the acknowledgement came"))
 
     def _sweep(self) -> None:
-        self._sweeper = None
+        """End what waits longer than it should; looks ten times in that time, so it may wait a tenth longer."""
         now = self._loop.time()
-        for token, (future, deadline, _) in list(self._waiting.items()):
-            if deadline > now:
-                self._sweeper = self._loop.call_later(deadline - now, self._sweep)
-                return
-            self._done(token)
-            if not future.done():
-                future.set_exception(Unacknowledged(f"no acknowledgement within {ACK_TIMEOUT:.0f} s"))
+        overdue = 0
+        while self._marks and self._marks[0][0] <= now - ACK_TIMEOUT:
+            overdue = self._marks.popleft()[1]
+        for number in list(self._waiting) if overdue else ():
+            if number > overdue:
+                break
+            self._end(number, Unacknowledged(f"no acknowledgement within {ACK_TIMEOUT:.0f} s"))
+        if self._waiting:
+            self._marks.append((now, self._number))
+            self._sweeper = self._loop.call_later(ACK_TIMEOUT / 10, self._sweep)
+        else:
+            self._marks.clear()
+            self._sweeper = None
+
+
+def _fail(future: asyncio.Future[int], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
 
 
 def _error_of(error: _ApiError) -> JournalError:

@@ -114,6 +114,11 @@ class SharedTail:
             self._listeners.add(listener)
             return listener
 
+    @property
+    def listened_to(self) -> bool:
+        """Whether anybody is to hear at once of what this process writes."""
+        return self._source is not None
+
     def wrote(self, messages: Sequence[Message], last: int) -> None:
         """Hand on what this process wrote, at consecutive positions up to `last`, as soon as it is acknowledged.
 
