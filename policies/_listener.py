@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 
 from journals import Entry, Journal, Record
 from policies._recorder import Recorder
@@ -37,8 +37,7 @@ class Listener:
         """Take in nothing more."""
         if self._tailing is not None:
             self._tailing.cancel()
-            with suppress(BaseException):  # its failure was told to the recorder
-                await self._tailing
+            await asyncio.gather(self._tailing, return_exceptions=True)  # its failure was told to the recorder
 
     async def _tail(self) -> None:
         session = self._recorder.cause.session

@@ -1,7 +1,7 @@
 """Help for tests: ours and our users'."""
 
 from branches.agents.permission import Forbidding, ModelRequestForbidden
-from coven.testing.clock import ManualClock
+from coven.testing.clock import EagerClock, ManualClock
 from coven.testing.scripted import (
     ScriptedCrystal,
     ScriptExhausted,
@@ -15,6 +15,7 @@ from coven.testing.scripted import (
 )
 
 __all__ = [
+    "EagerClock",
     "Forbidding",
     "ManualClock",
     "ModelRequestForbidden",

@@ -58,3 +58,34 @@ class ManualClock:
             _, _, alarm = heapq.heappop(self._alarms)
             if alarm.callback is not None:
                 alarm.callback()
+
+
+class EagerClock:
+    """A clock whose time jumps to whatever is waited for: nothing takes time, and everything happens in its order."""
+
+    def __init__(self, now: float = 1_000_000.0) -> None:
+        self._now = now
+        self._alarms: list[tuple[float, int, _Alarm]] = []
+        self._set = 0
+
+    def __repr__(self) -> str:
+        return f"<EagerClock {self._now:g}>"
+
+    def now(self) -> float:
+        """See `Clock.now`."""
+        return self._now
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> _Alarm:
+        """See `Clock.call_at`; it rings as soon as the event loop comes round."""
+        alarm = _Alarm(callback)
+        self._set += 1
+        heapq.heappush(self._alarms, (when, self._set, alarm))
+        asyncio.get_running_loop().call_soon(self._ring)
+        return alarm
+
+    def _ring(self) -> None:
+        """Ring the next alarm: one a call, as one call comes for each alarm."""
+        when, _, alarm = heapq.heappop(self._alarms)
+        if alarm.callback is not None:
+            self._now = max(self._now, when)
+            alarm.callback()
