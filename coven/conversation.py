@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from branches.agents.codec import utterance_in
+from branches.agents.codec import answer_of, utterance_in
 from branches.agents.crystal import Usage
 from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
 from branches.agents.naming import entity_id, run_id
@@ -115,7 +115,7 @@ class Conversation:
         said = [one for record in records if (one := utterance_in(record)) is not None and one.run == run]
         ended_well = response.ending == "terminated"
         return Ended(
-            answer=(response.text if response.answer is None else response.answer) if ended_well else None,
+            answer=answer_of(response) if ended_well else None,
             text=response.text,
             ending=response.ending,
             ward=response.ward,

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final, NoReturn
 
 import msgspec
+from msgspec import UNSET
 
 from branches.agents.code import CodeRun
 from branches.agents.crystal import ToolCall, Usage
@@ -279,9 +280,15 @@ def utterance_in(record: Record[Entry]) -> AgentUtterance | None:
             return None
 
 
-def ending(text: str, how: str, ward: str | None = None, answer: Any = None) -> Step:
+def ending(text: str, how: str, ward: str | None = None, answer: Any = UNSET) -> Step:
     """How an episode ended, as the step that becomes its `AgentResponse`. `answer` is one that is no text."""
-    return action_result(LOOP, {"text": text, "ending": how, "ward": ward, "answer": answer})
+    told = {} if answer is UNSET else {"answer": answer}
+    return action_result(LOOP, {"text": text, "ending": how, "ward": ward, **told})
+
+
+def answer_of(entry: AgentResponse | EntityReturned) -> Any:
+    """What an episode came to."""
+    return entry.text if entry.answer is UNSET else entry.answer
 
 
 def ending_of(entry: AgentResponse | EntityReturned) -> Step:
@@ -338,7 +345,7 @@ def gate_outcome(entry: GateOutcome) -> Step:
 
 
 def _ended(payload: Any) -> dict[str, Any]:
-    return {**payload, "answer": thaw(payload["answer"])}
+    return {name: thaw(value) for name, value in payload.items()}
 
 
 def _returned(step: Step) -> EntityReturned:

@@ -80,6 +80,5 @@ def child_outcome(ending: Step) -> Step:
     if ending.is_error:
         return ending
     if payload["ending"] == "terminated":
-        answer = payload["answer"]
-        return action_result(CALL_AGENT.name, {"result": payload["text"] if answer is None else answer})
+        return action_result(CALL_AGENT.name, {"result": payload.get("answer", payload["text"])})
     return error_result(CALL_AGENT.name, f"child_{payload['ending']}", payload["text"])

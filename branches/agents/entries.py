@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from branches.agents.crystal import ToolCall, Usage
 from journals import Entry
@@ -42,13 +43,13 @@ class AgentResponse(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """The end of an episode, as its asker sees it.
 
     `ending` is `terminated`, `truncated`, `failed` or `cancelled`; `ward` is the ward that truncated it. `answer` is
-    what `done` was given where that is no text. Where the text is what the crystal said in the last turn, `last` says
-    the rest of that turn: nothing is recorded twice.
+    what `done` was given where that is no text, and unset where it is `text`. Where the text is what the crystal said
+    in the last turn, `last` says the rest of that turn: nothing is recorded twice.
     """
 
     sender: str
     text: str
-    answer: Any = None
+    answer: Any = UNSET
     ending: str = "terminated"
     ward: str | None = None
     last: LastTurn | None = None

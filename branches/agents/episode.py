@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
+from msgspec import UNSET
 
 from branches.agents.budget import REPLY_TOKENS, Budget
 from branches.agents.cantrip import Cantrip
@@ -281,7 +282,7 @@ class Episode:
 
 def _terminated(answer: object) -> Step:
     text = as_text(answer)
-    return ending(text, "terminated", None, None if isinstance(answer, str) else answer)
+    return ending(text, "terminated", None, UNSET if isinstance(answer, str) else answer)
 
 
 def _milliseconds_since(started: float) -> float:

@@ -88,7 +88,7 @@ class Family:
         if call.gate not in (CALL_AGENT.name, CALL_AGENT_BATCH.name):
             return Action(call.gate, call.arguments)
         self._parents[id] = episode
-        return Action(call.gate, call.arguments, self._menu(episode.cantrip) | {CALL_AGENT.name})
+        return Action(call.gate, call.arguments, self._menu(episode.cantrip))
 
     async def ran(self, episode: Episode, call: str, run: CodeRun) -> None:
         """See `Surroundings.ran`."""
@@ -184,4 +184,7 @@ class Family:
 
     @staticmethod
     def _menu(cantrip: Cantrip) -> frozenset[str]:
-        return frozenset(gate.name for gate in cantrip.circle.available) | {CRYSTAL, CODE, FOLD}
+        """What the entities of this cantrip may cause; a batch is made of single calls, also where they are no gate."""
+        names = frozenset(gate.name for gate in cantrip.circle.available)
+        children = frozenset({CALL_AGENT.name} if CALL_AGENT_BATCH.name in names else ())
+        return names | children | {CRYSTAL, CODE, FOLD}

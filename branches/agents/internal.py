@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from branches.agents.crystal import Sampling, ToolCall, ToolChoice, Usage
 from branches.agents.entries import LastTurn
@@ -73,7 +74,7 @@ class EntityReturned(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """A child's episode is over; the fields are those of `AgentResponse`."""
 
     text: str
-    answer: Any = None
+    answer: Any = UNSET
     ending: str = "terminated"
     ward: str | None = None
     last: LastTurn | None = None

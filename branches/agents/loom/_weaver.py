@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from branches.agents.codec import GateOutcome, gate_outcome, utterance_in
+from branches.agents.codec import GateOutcome, answer_of, gate_outcome, utterance_in
 from branches.agents.entries import AgentPrompt, AgentResponse, AgentToolCall, AgentToolFault, AgentToolResult
 from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH
 from branches.agents.internal import (
@@ -243,8 +243,7 @@ class Weaver:
     def _end(self, record: Record[Entry], run: Run, entry: AgentResponse | EntityReturned) -> None:
         if run.ended:
             return
-        result = entry.text if entry.answer is None else entry.answer
-        self._close(record, run, Ending(entry.ending, _reason(entry), result))
+        self._close(record, run, Ending(entry.ending, _reason(entry), answer_of(entry)))
 
     def _close(self, record: Record[Entry], run: Run, ending: Ending) -> None:
         """The run is over, and with it the children that are still at work."""
