@@ -68,13 +68,15 @@ class Pump:
         routes: Sequence[RoutedBy],
         targets: Mapping[str, Journal],
         dead_letters: Journal,
-        starts: Mapping[str, int],
+        starts: Mapping[str, tuple[int, int]],
         owner: str,
         term: Term,
         lane: str = "",
     ) -> None:
         self._source, self._targets, self._dead_letters = source, targets, dead_letters
         self._starts = starts
+        self._lowest = {name: min(behind) for name, behind in starts.items()}
+        self._uneven = {name: behind for name, behind in starts.items() if behind[0] != behind[1]}
         self._routes: dict[str, list[RoutedBy]] = {}
         for route in routes:
             self._routes.setdefault(route.source_kind, []).append(route)
@@ -97,17 +99,33 @@ class Pump:
     def _reached(self, routes: Sequence[RoutedBy]) -> Iterator[tuple[Journal, int]]:
         """The journals that the routes write to, and behind which position each route begins to."""
         for route in routes:
-            for instance in (route.target_instance, route.fault_instance):
+            instances = (route.target_instance, route.fault_instance)
+            for instance, start in zip(instances, self._starts[route.name], strict=True):
                 if instance is not None:
-                    yield self._targets[instance], self._starts[route.name]
-        yield self._dead_letters, min(self._starts.values(), default=0)
+                    yield self._targets[instance], start
+        yield self._dead_letters, min(self._lowest.values(), default=0)
 
     async def take(self) -> None:
         """Take every cursor over, and find the place to go on. Raises what the journals raise."""
         incarnation = self._source.log.incarnation
-        self._position = min(
-            [await cursor.take(incarnation, self._begins[name]) for name, cursor in self._cursors.items()]
-        )
+        for name, cursor in self._cursors.items():
+            await cursor.take(incarnation, self._begins[name])
+        floor = max(cursor.floor for cursor in self._cursors.values())
+        for cursor in self._cursors.values():
+            cursor.lift(floor)
+        self._position = min(cursor.position for cursor in self._cursors.values())
+
+    async def catch_up(self, upto: int) -> None:
+        """Carry what is recorded up to a position, each effect once, and come to an end. Raises what `run` raises."""
+        while True:
+            try:
+                await self.take()
+                async for record in self._source.read(after=self._position, before=upto + 1, kinds=self._wanted):
+                    await self._deliver([record])
+                self._position = max(self._position, upto)
+                return await self._save(1)
+            except (FenceRefused, Unacknowledged) as reason:
+                _log.info("routes of %s look where they stand: %s", self._source.name, reason)
 
     async def run(self) -> None:
         """Pump for ever, from where `take` left off. Raises `ClaimLost` when another router has taken over."""
@@ -156,7 +174,7 @@ class Pump:
     async def _save(self, lag: int) -> None:
         for cursor in self._cursors.values():
             if cursor.lag(self._position) >= lag:
-                await cursor.save(self._position)
+                await cursor.save(self._position, self._position)
 
     async def _deliver(self, group: list[Record[Entry]]) -> None:
         for chunk in (group[start : start + _BATCH] for start in range(0, len(group), _BATCH)):
@@ -182,7 +200,7 @@ class Pump:
             if len(packed) == 1:
                 await cursor.append(packed[0])
             else:
-                await cursor.append_all(packed, position)
+                await cursor.append_all(packed, position, self._position)
             self.routed += len(packed)
 
     async def _write_many(self, all_effects: list[dict[str, list[Routed]]], upto: int) -> None:
@@ -191,11 +209,12 @@ class Pump:
             for target, packed in effects.items():
                 batch = batches.setdefault(target, [])
                 if batch and len(batch) + len(packed) > _BATCH:
-                    await self._cursors[target].append_all(batch, packed[0].source_position - 1)
+                    await self._cursors[target].append_all(batch, packed[0].source_position - 1, self._position)
                     self.routed += len(batch)
                     batch.clear()
                 batch.extend(packed)
-        writes = [self._cursors[target].append_all(batch, upto) for target, batch in batches.items()]
+        floor = self._position
+        writes = [self._cursors[target].append_all(batch, upto, floor) for target, batch in batches.items()]
         for outcome in await asyncio.gather(*writes, return_exceptions=True):  # none may be under way any more
             if outcome is not None:
                 raise outcome
@@ -212,7 +231,7 @@ class Pump:
                 self._pack_letter(effects, record, "", TransformFailed("unreadable", record.entry.reason))
             return effects
         for route in self._routes.get(record.kind, ()):
-            if record.position > self._starts.get(route.name, 0):
+            if record.position > self._lowest[route.name]:
                 self._through(route, record, effects)
         return effects
 
@@ -232,9 +251,13 @@ class Pump:
                 )
             for number, entry in enumerate(entries):
                 self._pack(made, target, entry, record, route.name, number, hops)
+            arrived = 0
         except (TransformFailed, InvalidEntry, InvalidName) as error:
             failure = error if isinstance(error, TransformFailed) else TransformFailed("not_storable", str(error))
             made = self._failed(route, record, failure)
+            arrived = 1
+        if self._uneven and route.name in self._uneven and record.position <= self._uneven[route.name][arrived]:
+            return
         for target_name, packed in made.items():
             effects.setdefault(target_name, []).extend(packed)
 

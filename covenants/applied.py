@@ -1,22 +1,30 @@
-"""Where each route begins: recorded once, when the covenant that has it is first applied."""
+"""The covenant in force: which routes there are, and where each begins; recorded whenever that changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from covenants.routing import RoutedBy
-from journals import Claim, Entry, Journal, StoreMismatch, Term, Unreadable
+from journals import Claim, Entry, Journal, Term
 
 SESSION = "covenant"
+
+
+class Missed(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a route stood in its target and its fault when others of its source had come further there."""
+
+    target: int
+    fault: int
 
 
 class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     """Where a route begins: behind the position `start` of the journal `source`; and what it writes to.
 
-    One that was added with `start: beginning` is kept apart for ever: it has cursors of its own, so that it could
-    catch up without holding the others.
+    Its faults begin behind `fault_start` where that differs. What it `missed` up to `start` is carried first, by
+    cursors of its own. A route that was added with `start: beginning` is kept apart for ever: it has cursors of its
+    own, so that it could catch up without holding the others.
     """
 
     source: str
@@ -24,6 +32,23 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     fault: str | None
     start: int
     apart: bool = False
+    fault_start: int | UnsetType = UNSET
+    missed: Missed | UnsetType = UNSET
+
+    @property
+    def starts(self) -> tuple[int, int]:
+        """Where its target and its fault begin."""
+        return self.start, self.start if self.fault_start is UNSET else self.fault_start
+
+    def lanes(self, name: str) -> Iterator[tuple[str, tuple[int, int]]]:
+        """The names of its cursors, and where target and fault begin by each; `name` is that of the route."""
+        yield cursor_name(self.source, name if self.apart else ""), self.starts
+        if self.missed is not UNSET:
+            yield cursor_name(self.source, self.missed_lane(name)), (self.missed.target, self.missed.fault)
+
+    def missed_lane(self, name: str) -> str:
+        """What tells the cursors apart that carry what was missed."""
+        return f"{name}@{self.start}"
 
 
 class CovenantApplied(Entry, frozen=True, kw_only=True):
@@ -41,61 +66,3 @@ def cursor_name(source: str, lane: str) -> str:
 def term_of(system: Journal, claim: Claim) -> Term:
     """When the router began that has this claim on the covenant."""
     return Term(system.log.incarnation, claim.position)
-
-
-async def apply_covenant(
-    routes: Iterable[RoutedBy],
-    system: Journal,
-    journals: Mapping[str, Journal],
-    dead_letters: Journal,
-    claim: Claim,
-) -> CovenantApplied:
-    """Record the covenant if it is not the one in force; gives where each route begins.
-
-    In a new coven every route begins at the beginning. A route that is added later, or moved to another source,
-    begins at the end, unless it says `start: beginning`; one that is kept keeps its place, also when it was edited.
-    `claim` is on the session of the covenant. Raises `ClaimLost` when a newer router has claimed it, and
-    `StoreMismatch` when the covenant in force cannot be read here.
-    """
-    before = await system.last(session=SESSION, kinds={CovenantApplied.kind()})
-    old = None if before is None else before.entry
-    if isinstance(old, Unreadable):
-        raise StoreMismatch(f"the covenant in force cannot be read: {old.reason}")
-    assert old is None or isinstance(old, CovenantApplied)
-    term = term_of(system, claim)
-    beginnings: dict[str, Beginning] = {}
-    incarnations: dict[str, str] = {}
-    for route in routes:
-        source = journals[route.source_instance]
-        incarnation = incarnations[source.name] = source.log.incarnation
-        kept = old.routes.get(route.name) if old is not None else None
-        apart = route.from_beginning
-        if old is None or old.incarnations.get(source.name, incarnation) != incarnation:
-            start = 0
-        elif kept is None or kept.source != source.name:
-            start = 0 if route.from_beginning else await source.end()
-        else:
-            start, apart = kept.start, kept.apart
-            if (kept.target, kept.fault) != (route.target_instance, route.fault_instance):
-                start = await _place(route.name, kept, journals, dead_letters, claim, term)
-        beginnings[route.name] = Beginning(
-            source=source.name, target=route.target_instance, fault=route.fault_instance, start=start, apart=apart
-        )
-    applied = CovenantApplied(routes=beginnings, incarnations=incarnations)
-    if applied != old:
-        await system.append(applied, session=SESSION, expect=claim)
-    return applied
-
-
-async def _place(
-    name: str, kept: Beginning, journals: Mapping[str, Journal], dead_letters: Journal, claim: Claim, term: Term
-) -> int:
-    """How far a route has come that writes to somewhere else from now on: its old cursors know."""
-    source = journals[kept.source]
-    place = kept.start
-    for target in (journals.get(kept.target or ""), journals.get(kept.fault or "", dead_letters)):
-        if target is None:
-            return await source.end()
-        cursor = target.cursor(cursor_name(source.name, name if kept.apart else ""), claim.owner, term)
-        place = max(place, await cursor.take(source.log.incarnation, kept.start))
-    return place

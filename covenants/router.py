@@ -6,8 +6,11 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
+from msgspec import UNSET
+
 from covenants._pump import Pump, routed_draft
-from covenants.applied import SESSION, Beginning, apply_covenant, term_of
+from covenants.applied import SESSION, Beginning, term_of
+from covenants.applying import apply_covenant
 from covenants.routing import RoutedBy, TransformFailed
 from journals import Entry, InvalidEntry, InvalidName, Journal, Record, Term, Unreadable
 
@@ -49,7 +52,9 @@ class Router:
         durable = [route for route in self._routes if not route.short_lived]
         claim = await self._system.claim(SESSION, self._owner)
         applied = await apply_covenant(durable, self._system, self._journals, self._dead_letters, claim)
-        self._pumps = self._make_pumps(durable, applied.routes, term_of(self._system, claim))
+        term = term_of(self._system, claim)
+        await self._catch_up(durable, applied.routes, term)
+        self._pumps = self._make_pumps(durable, applied.routes, term)
         for pump in self._pumps:
             await pump.take()
         async with asyncio.TaskGroup() as group:
@@ -60,6 +65,15 @@ class Router:
                 group.create_task(self._pass_on(self._short_lived[source], routes))
             ready()
 
+    async def _catch_up(self, routes: Sequence[RoutedBy], beginnings: Mapping[str, Beginning], term: Term) -> None:
+        """Carry what edited routes have missed, before they go on with the others."""
+        for route in routes:
+            begins = beginnings[route.name]
+            if begins.missed is not UNSET:
+                starts = {route.name: (begins.missed.target, begins.missed.fault)}
+                pump = self._pump(begins.source, [route], starts, term, begins.missed_lane(route.name))
+                await pump.catch_up(begins.start)
+
     def _make_pumps(self, routes: Sequence[RoutedBy], beginnings: Mapping[str, Beginning], term: Term) -> list[Pump]:
         pumps: list[Pump] = []
         for source in dict.fromkeys(route.source_instance for route in routes):
@@ -68,10 +82,15 @@ class Router:
                 if route.source_instance == source:
                     lanes.setdefault(route.name if beginnings[route.name].apart else "", []).append(route)
             for lane, members in lanes.items():
-                starts = {route.name: beginnings[route.name].start for route in members}
-                journal, owner = self._journals[source], self._owner
-                pumps.append(Pump(journal, members, self._journals, self._dead_letters, starts, owner, term, lane))
+                starts = {route.name: beginnings[route.name].starts for route in members}
+                pumps.append(self._pump(source, members, starts, term, lane))
         return pumps
+
+    def _pump(
+        self, source: str, routes: Sequence[RoutedBy], starts: Mapping[str, tuple[int, int]], term: Term, lane: str
+    ) -> Pump:
+        journal, owner = self._journals[source], self._owner
+        return Pump(journal, routes, self._journals, self._dead_letters, starts, owner, term, lane)
 
     async def _pass_on(self, source: Journal, routes: Sequence[RoutedBy]) -> None:
         """Carry chunks: from now on, at most once, unacknowledged."""

@@ -37,6 +37,7 @@ class CursorState(msgspec.Struct, frozen=True):
 
     All of the source up to `position` has arrived. `since` is where in the target the next owner must begin to look
     for what came after: this message itself (0), or on a claim the last true cursor. `term` says when the owner began.
+    All of the source up to `floor` has arrived in every target of this pump, and not only in this one.
     """
 
     owner: str
@@ -44,6 +45,7 @@ class CursorState(msgspec.Struct, frozen=True):
     position: int
     since: int = 0
     term: Term = Term("", 0)
+    floor: int = 0
 
 
 class Routed(NamedTuple):
@@ -57,7 +59,8 @@ class Routed(NamedTuple):
 class RouteCursor:
     """One router's claimed place in one target journal.
 
-    `position` is the source position up to which everything has arrived here; valid after `take`.
+    `position` is the source position up to which everything has arrived here, and `floor` the one up to which
+    everything has arrived wherever this pump writes, as far as is known here; both are valid after `take`.
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class RouteCursor:
         self._log, self._envelope, self._clock = log, envelope, clock
         self.name, self.owner, self.term = name, owner, term
         self.subject = f"cursor.{to_token(name, 'route')}"
-        self.position = 0
+        self.position = self.floor = 0
         self._incarnation = ""
         self._fence = 0
         self._saved = 0
@@ -98,17 +101,23 @@ class RouteCursor:
 
     async def _take(self, incarnation: str, start: int) -> int:
         state, claimed = await self._claim(incarnation, start)
-        position = state.position if state.incarnation == incarnation else start
+        position, floor = (state.position, state.floor) if state.incarnation == incarnation else (start, 0)
         mark = f"{self.name}:{incarnation}:"
         async for group in self._log.read(None, state.since, claimed):
             for stored in group:
                 source = stored.headers.get(SOURCE)
                 if source is not None and source.startswith(mark):
                     with suppress(ValueError):  # somebody else has written it, if it is no number
-                        position = max(position, int(source[len(mark) :]))
-        self._incarnation, self._fence, self.position = incarnation, claimed, position
-        await self.save(position)
+                        arrived = int(source[len(mark) :])
+                        # it was written alone, so all before it had arrived
+                        position, floor = max(position, arrived), max(floor, arrived - 1)
+        self._incarnation, self._fence, self.position, self.floor = incarnation, claimed, position, floor
+        await self.save(position, floor)
         return position
+
+    def lift(self, floor: int) -> None:
+        """Take in what another cursor of the same pump knows to have arrived everywhere."""
+        self.position = max(self.position, floor)
 
     def pack(self, draft: Draft, source_position: int) -> Routed:
         """Make an effect of a stored record ready. Raises `InvalidEntry` and `InvalidName` if it cannot be stored."""
@@ -132,7 +141,7 @@ class RouteCursor:
             fault_point(self._log.name, "route", routed.kind, "after")
         return position
 
-    async def append_all(self, effects: Sequence[Routed], upto: int) -> None:
+    async def append_all(self, effects: Sequence[Routed], upto: int, floor: int) -> None:
         """Write many effects and the cursor behind them, all or none. Raises what `append` raises."""
         if ARMED:
             fault_point(self._log.name, "route_all", "before")
@@ -141,15 +150,15 @@ class RouteCursor:
             await envelope.outsource(routed.message) if envelope.is_large(routed.message) else routed.message
             for routed in effects
         ]
-        messages.append(self._state_message(upto))
+        messages.append(self._state_message(upto, floor))
         self._fence = await self._fenced(self._log.append_all(messages, Fence(self.subject, self._fence)))
         self.position = self._saved = upto
         if ARMED:
             fault_point(self._log.name, "route_all", "after")
 
-    async def save(self, position: int) -> None:
+    async def save(self, position: int, floor: int) -> None:
         """Write the cursor. Raises what `append` raises."""
-        message = self._state_message(position)
+        message = self._state_message(position, floor)
         self._fence = await self._fenced(self._log.append(message, Fence(self.subject, self._fence)))
         self.position = self._saved = position
 
@@ -161,7 +170,8 @@ class RouteCursor:
                 found = CursorState("", incarnation, start)
             elif self._is_newer(found):
                 raise self._lost(found, newest)
-            state = CursorState(self.owner, found.incarnation, found.position, found.since or since, self.term)
+            since = found.since or since
+            state = CursorState(self.owner, found.incarnation, found.position, since, self.term, found.floor)
             try:
                 claimed = await self._log.append(self._message(state), Fence(self.subject, newest))
             except (FenceRefused, Unacknowledged):
@@ -201,8 +211,8 @@ class RouteCursor:
                 raise self._lost(found, newest) from None
             raise
 
-    def _state_message(self, position: int) -> Message:
-        return self._message(CursorState(self.owner, self._incarnation, position, 0, self.term))
+    def _state_message(self, position: int, floor: int) -> Message:
+        return self._message(CursorState(self.owner, self._incarnation, position, 0, self.term, floor))
 
     def _message(self, state: CursorState) -> Message:
         return Message(self.subject, {}, msgspec.json.encode(state))

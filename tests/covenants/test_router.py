@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -13,130 +11,22 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from covenants.applied import CovenantApplied
-from covenants.dead_letters import DeadLetter, dead_letter_registry
+from covenants.dead_letters import DeadLetter
 from covenants.redrive import redrive, waiting_letters
-from covenants.router import Router
 from covenants.routing import TransformFailed
 from journals import (
     ClaimLost,
     Draft,
     Entry,
     EntryRegistry,
-    Journal,
     Lane,
     MemoryStore,
-    Record,
-    Store,
     StoreMismatch,
     Term,
 )
 from journals._log import Message
+from tests.covenants.world import Failed, Ping, Pong, TestRoute, World, numbers, read_letters
 from tests.journals.flaky import Crash, flaky
-
-
-class Ping(Entry, frozen=True, kw_only=True):
-    number: int
-
-
-class Pong(Entry, frozen=True, kw_only=True):
-    number: int
-    part: int = 0
-
-
-class Failed(Entry, frozen=True, kw_only=True):
-    number: int
-    error: str
-
-
-def pong(entry: Any) -> list[Entry]:
-    return [Pong(number=entry.number)]
-
-
-class TestRoute(msgspec.Struct, frozen=True, kw_only=True):
-    """A route written by hand."""
-
-    __test__ = False
-
-    name: str = "ping"
-    source_instance: str = "a"
-    source_kind: str = "Ping"
-    target_instance: str | None = "b"
-    fault_instance: str | None = None
-    from_beginning: bool = False
-    max_hops: int | None = None
-    short_lived: bool = False
-    make: Callable[[Any], list[Entry]] = pong
-
-    def apply(self, record: Record[Any]) -> list[Entry]:
-        return self.make(record.entry)
-
-    def fault(self, record: Record[Any], failure: TransformFailed) -> Entry:
-        return Failed(number=record.entry.number, error=str(failure))
-
-
-class World:
-    """Journals a, b and c, the system's and the dead letters'; opened anew for every router, as by a new process."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.wrap: Callable[[Journal], Journal] = lambda journal: journal
-
-    async def open(self, name: str) -> Journal:
-        return await self.store.open(name, EntryRegistry((Ping, Pong, Failed)))
-
-    async def dead_letters(self) -> Journal:
-        return await self.store.open("dead-letters", dead_letter_registry())
-
-    async def router(self, *routes: TestRoute, owner: str = "one") -> Router:
-        journals = {name: self.wrap(await self.open(name)) for name in "abc"}
-        return Router(
-            routes or (TestRoute(),),
-            journals,
-            short_lived={"a": await self.open("a-chunks"), "b": await self.open("b-chunks")},
-            system=await self.store.open("coven", EntryRegistry((CovenantApplied,))),
-            dead_letters=await self.dead_letters(),
-            owner=owner,
-        )
-
-    @asynccontextmanager
-    async def routing(self, *routes: TestRoute, owner: str = "one") -> AsyncIterator[asyncio.Task[None]]:
-        ready = asyncio.Event()
-        task = asyncio.create_task((await self.router(*routes, owner=owner)).run(ready.set))
-        waiting = asyncio.create_task(ready.wait())
-        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        try:
-            yield task
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    async def ping(self, count: int, start: int = 0, session: str = "s") -> None:
-        journal = await self.open("a")
-        drafts = [Draft(entry=Ping(number=n), session=session, id=str(n)) for n in range(start, start + count)]
-        await journal.append_all(drafts)
-
-    async def arrive(self, count: int, name: str = "b") -> list[Record[Entry]]:
-        """Wait until so many records stand in a journal, and give all that do."""
-        journal = await self.open(name)
-        seen = 0
-
-        def enough(_: Record[Entry]) -> bool:
-            nonlocal seen
-            seen += 1
-            return seen == count
-
-        await journal.wait_for(enough, timeout=10)
-        return [record async for record in journal.read()]
-
-
-@pytest.fixture
-def world(store: Store) -> World:
-    return World(store)
-
-
-def numbers(records: list[Record[Entry]]) -> list[int]:
-    return [record.entry.number for record in records]  # type: ignore[attr-defined]
 
 
 async def test_a_record_arrives_with_what_it_inherits(world: World) -> None:
@@ -273,19 +163,12 @@ async def test_a_record_that_nobody_can_decode_is_a_dead_letter_and_not_a_stuck_
     await world.ping(1, start=1)
     async with world.routing():
         assert numbers(await world.arrive(2)) == [0, 1]
-        letters = [record.entry for record in await _read_letters(world, 3)]
+        letters = [record.entry for record in await read_letters(world, 3)]
     assert [(letter.code, letter.source_kind) for letter in letters] == [
         ("unreadable", "Ping"),
         ("unreadable", "Ping"),
         ("unreadable", "Vanished"),
     ]
-
-
-async def _read_letters(world: World, count: int) -> list[Record[DeadLetter]]:
-    journal = await world.dead_letters()
-    while len(letters := await waiting_letters(journal)) < count:
-        await journal.wait_for(lambda _: True, after=letters[-1].position if letters else 0, timeout=10)
-    return letters
 
 
 async def test_an_effect_that_cannot_be_stored_is_a_dead_letter(world: World) -> None:
@@ -294,7 +177,7 @@ async def test_an_effect_that_cannot_be_stored_is_a_dead_letter(world: World) ->
 
     async with world.routing(TestRoute(make=surrogate)):
         await world.ping(1)
-        (letter,) = await _read_letters(world, 1)
+        (letter,) = await read_letters(world, 1)
     assert letter.entry.code == "not_storable"
 
 
@@ -358,7 +241,7 @@ async def test_a_declared_cycle_ends_after_its_hops(world: World) -> None:
     back = TestRoute(name="back", source_instance="b", target_instance="a", make=on)
     async with world.routing(there, back):
         await world.ping(1)
-        (letter,) = await _read_letters(world, 1)
+        (letter,) = await read_letters(world, 1)
     assert letter.entry.code == "max_hops"
     assert len([record async for record in (await world.open("b")).read()]) == 3
 
@@ -404,10 +287,10 @@ async def test_an_older_router_that_wakes_up_takes_nothing_back(world: World) ->
     older, newer = journal.cursor("a", "older", Term("x", 1)), journal.cursor("a", "newer", Term("x", 2))
     await older.take("i")
     await newer.take("i")
-    for attempt in (older.save(7), older.take("i"), journal.cursor("a", "older", Term("x", 1)).take("i")):
+    for attempt in (older.save(7, 7), older.take("i"), journal.cursor("a", "older", Term("x", 1)).take("i")):
         with pytest.raises(ClaimLost, match="now 'newer'"):
             await attempt
-    await newer.save(3)
+    await newer.save(3, 3)
     stranger = journal.cursor("a", "stranger", Term("another system journal", 1))
     assert await stranger.take("i") == 3
     with pytest.raises(ClaimLost, match="now 'stranger'"):
@@ -457,7 +340,7 @@ async def test_an_envelope_that_others_wrote_sticks_no_route(
         position = await source.log.append(message)
         await world.ping(1, start=1)
         assert numbers(await world.arrive(2)) == [0, 1]
-        (letter,) = await _read_letters(world, 1)
+        (letter,) = await read_letters(world, 1)
     assert letter.entry.position == position
     journals = {name: await world.open(name) for name in "abc"}
     assert (await redrive(letter, [TestRoute()], journals, await world.dead_letters())).problem
@@ -469,7 +352,7 @@ async def test_a_fault_that_cannot_be_stored_is_a_dead_letter(world: World) -> N
 
     async with world.routing(TestRoute(make=fails, fault_instance="b")):
         await world.ping(1)
-        (letter,) = await _read_letters(world, 1)
+        (letter,) = await read_letters(world, 1)
     assert letter.entry.code == "via"
     assert letter.entry.reason.startswith("?x")
     assert len(letter.entry.reason) == 4000
@@ -483,7 +366,7 @@ async def test_a_record_that_becomes_more_than_a_batch_is_a_dead_letter(world: W
     await world.ping(count)
     async with world.routing(TestRoute(make=many)):
         await world.ping(1, start=count)
-        (letter,) = await _read_letters(world, 1)
+        (letter,) = await read_letters(world, 1)
         assert numbers(await world.arrive(count)) == list(range(1, count + 1))
     assert (letter.entry.code, letter.entry.position) == ("too_many", 1)
 
@@ -505,7 +388,7 @@ async def test_a_fault_that_is_added_later_is_for_what_fails_from_now_on(world: 
 
     await world.ping(3)
     async with world.routing(TestRoute(make=fails)):
-        await _read_letters(world, 3)
+        await read_letters(world, 3)
     async with world.routing(TestRoute(make=fails, fault_instance="c")):
         await world.ping(1, start=3)
         assert numbers(await world.arrive(1, "c")) == [3]
@@ -539,7 +422,7 @@ async def test_a_letter_about_a_record_of_another_incarnation_is_not_sent(world:
 
     async with world.routing(TestRoute(make=fails)):
         await world.ping(2)
-        first, second = await _read_letters(world, 2)
+        first, second = await read_letters(world, 2)
     journals = {name: await world.open(name) for name in "abc"}
     moved = msgspec.structs.replace(first, entry=second.entry)
     redriven = await redrive(moved, [TestRoute()], journals, await world.dead_letters())
