@@ -10,7 +10,8 @@ from pathlib import Path
 
 from benchmarks.harness import Result, show, write
 
-ALL = ("append", "read", "sessions", "hop", "round_trip")
+ALL = ("append", "read", "sessions", "hop", "round_trip", "turn", "turn_memory", "entities", "resume")
+_ANYWHERE = ("read", "sessions", "turn", "turn_memory", "entities", "resume")
 
 
 async def main() -> int:
@@ -24,8 +25,8 @@ async def main() -> int:
     results: list[Result] = []
     for name in options.only:
         for profile in options.profile:
-            if profile == "power" and name in ("read", "sessions"):
-                continue  # reading does not depend on how writes are made durable
+            if profile == "power" and name in _ANYWHERE and "process" in options.profile:
+                continue  # these do not depend on how writes are made durable, or are promised for one profile
             print(f"{name} ({profile}) ...", file=sys.stderr, flush=True)
             results += await import_module(f"benchmarks.{name}").run(profile, options.scale)
     show(results)

@@ -7,17 +7,17 @@ AgentResponse, ChatEfferentDraft, ChatEfferent, and its delivery: four hops, eve
 from __future__ import annotations
 
 import asyncio
-import os
 import statistics
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
-from benchmarks.harness import Profile, Result, alone, fresh_store, percentile, running_server
+from benchmarks.harness import Profile, Result, alone, cpu_of, fresh_store, percentile, running_server
 from branches.agents import AGENTS
 from branches.agents.cantrip import configure
-from branches.agents.crystal import CrystalRequest, CrystalResponse, ToolCall, Usage
+from branches.agents.crystal import Crystal, CrystalRequest, CrystalResponse, ToolCall, Usage
+from branches.agents.folding import Folding
 from branches.agents.gates import GateDefinition
 from branches.agents.options import AgentsOptions, CircleOptions
 from branches.agents.service import AgentsService
@@ -132,22 +132,31 @@ _CATALOGUE = Catalogue(
 
 
 @asynccontextmanager
-async def walking(store: Store) -> AsyncIterator[BenchLeaf]:
+async def walking(
+    store: Store,
+    crystal: Crystal | None = None,
+    *,
+    leaf: BenchLeaf | None = None,
+    max_turns: int = 40,
+    folding: Folding | None = None,
+) -> AsyncIterator[BenchLeaf]:
     """All four services over a store."""
     checked = check(load_text(_YAML, {}), _CATALOGUE)
     assert checked.config is not None, checked.problems
     manifests = {"chat": CHAT, "agents": AGENTS, "spellcasting": SPELLCASTING}
     journals = {name: await store.open(name, manifest.registry()) for name, manifest in manifests.items()}
-    leaf = BenchLeaf()
+    leaf = leaf or BenchLeaf()
     gate = GateDefinition(Echo.name(), Echo.description(), Echo.schema())
     options = AgentsOptions(
-        crystal="bench", circle=CircleOptions(gates=("done", "bench.echo"), wards=(Ward(max_turns=40),))
+        crystal="bench",
+        circle=CircleOptions(gates=("done", "bench.echo"), wards=(Ward(max_turns=max_turns),)),
+        folding=folding,
     )
     services = [
         SpellcastingService(
             "spellcasting", journals["spellcasting"], {"bench": EchoSubstrate()}, {Echo.name(): Echo}, owner="b"
         ),
-        AgentsService("agents", journals["agents"], configure(OneToolCrystal(), options, [gate]), owner="b"),
+        AgentsService("agents", journals["agents"], configure(crystal or OneToolCrystal(), options, [gate]), owner="b"),
         Router(
             checked.config.routes,
             journals,
@@ -177,9 +186,9 @@ async def run(profile: Profile, scale: float) -> list[Result]:
     async with running_server(profile) as server, fresh_store(server) as store, walking(store) as leaf:
         for _ in range(50):
             await leaf.ask("warm")
-        cpu, server_cpu = time.process_time(), _cpu_of(server.pid)
+        cpu, server_cpu = time.process_time(), cpu_of(server)
         took = [await leaf.ask("kitchen") for _ in range(turns)]
-        cpu, server_cpu = time.process_time() - cpu, _cpu_of(server.pid) - server_cpu
+        cpu, server_cpu = time.process_time() - cpu, cpu_of(server) - server_cpu
     tenth = max(20, turns // 10)
     early, late = statistics.median(took[:tenth]), statistics.median(took[-tenth:])
     name = "tool round trip"
@@ -190,13 +199,3 @@ async def run(profile: Profile, scale: float) -> list[Result]:
         alone(f"{name}, our CPU", profile, "ms", cpu / turns * 1000),
         alone(f"{name}, the server's CPU", profile, "ms", server_cpu / turns * 1000),
     ]
-
-
-def _cpu_of(pid: int) -> float:
-    """Seconds of processor time that a process has used; 0 where the system does not tell."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
