@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -114,6 +115,20 @@ async def test_a_signal_to_nobody_is_refused(store: Store) -> None:
         await signal("r", "a", {}, journal=await opened(store))
 
 
+class LaggingLog:
+    """A log whose tail brings nothing in our time."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    async def tail(self, after: int, hears: object) -> AsyncGenerator[list[Any]]:
+        await asyncio.Event().wait()
+        yield []
+
+
 class TestDeadline:
     """A waiting with an end."""
 
@@ -145,13 +160,16 @@ class TestDeadline:
         assert error["code"] == "timeout"
 
     async def test_a_signal_that_was_recorded_before_its_end_counts(self) -> None:
-        """The end comes when the signal stands in the journal already, but has not been brought yet."""
+        """The end comes when the signal stands in the journal already, but its tail has not brought it yet."""
         clock = ManualClock()
         store = MemoryStore(clock=clock.now)
-        running = await begin(store, asking("a", timeout_s=60), clock=clock)
+        lagging: Any = LaggingLog((await opened(store)).log)
+        journal = Journal(lagging, run_registry(), clock=clock.now)
+        registry = asking("a", timeout_s=60)
+        running = asyncio.create_task(run("asking", {}, registry, journal=journal, run_id="r", clock=clock))
         await clock.until_pending()
-        clock.advance(60)
         await signal("r", "a", {"in": "time"}, journal=await opened(store))
+        clock.advance(60)
         assert said(await running) == ({"in": "time"},)
 
     async def test_without_an_end_it_waits_as_long_as_it_takes(self) -> None:
