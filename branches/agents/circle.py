@@ -101,6 +101,12 @@ class Circle(msgspec.Struct, frozen=True):
         return tuple(gate for gate in self.gates if self._removed(gate.name) is None)
 
     @property
+    def causes(self) -> frozenset[str]:
+        """What calls of the available gates may come to, by name: a batch is made of single calls of `call_agent`."""
+        names = frozenset(gate.name for gate in self.available)
+        return names | {CALL_AGENT.name} if CALL_AGENT_BATCH.name in names else names
+
+    @property
     def outward(self) -> tuple[GateDefinition, ...]:
         """The gates that somebody else serves."""
         return tuple(

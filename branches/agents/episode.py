@@ -247,7 +247,7 @@ class Episode:
         assert self.workspace is not None
         now = ctx.now()
         payload = {"run": self.run, "code": call.code, "now": now}
-        gates = frozenset(gate.name for gate in self.cantrip.circle.gates)
+        gates = self.cantrip.circle.causes
         (step,) = await ctx.call(Action(CODE, payload, gates), key=key)
         run = msgspec.convert(step.payload, CodeRun)
         id = derive_id(self.run, key)

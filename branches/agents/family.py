@@ -184,7 +184,4 @@ class Family:
 
     @staticmethod
     def _menu(cantrip: Cantrip) -> frozenset[str]:
-        """What the entities of this cantrip may cause; a batch is made of single calls, also where they are no gate."""
-        names = frozenset(gate.name for gate in cantrip.circle.available)
-        children = frozenset({CALL_AGENT.name} if CALL_AGENT_BATCH.name in names else ())
-        return names | children | {CRYSTAL, CODE, FOLD}
+        return cantrip.circle.causes | {CRYSTAL, CODE, FOLD}
