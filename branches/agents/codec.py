@@ -194,7 +194,7 @@ class AgentsCodec:
             usage=said.usage,
             duration_ms=said.duration_ms,
         )
-        return [Writing(utterance), *thoughts]
+        return [*thoughts, Writing(utterance)]
 
     def encode_failure(self, call: Call, attempt: int, failure: Failure) -> Writing:
         """`CrystalRetried`: only the crystal's attempts may be repeated."""

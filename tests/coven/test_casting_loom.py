@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from branches.agents.call import Call
 from branches.agents.cantrip import Cantrip
 from branches.agents.circle import circle
 from branches.agents.crystal import CrystalError, Usage
+from branches.agents.gates import EXECUTE
 from branches.agents.loom import Loom, export_loom, import_loom, read_loom
 from branches.agents.wards import Ward
 from coven.casting import invoke
@@ -18,6 +21,10 @@ from journals import Store
 def echo(text: str) -> str:
     """Say it again."""
     return text
+
+
+def runs(code: str) -> Any:
+    return calls((EXECUTE, {"code": code}))
 
 
 def cantrip(script: list[Any], *children: list[Any], medium: str = "tools", max_turns: int = 10) -> Cantrip:
@@ -124,3 +131,20 @@ async def test_a_child_that_fails_is_an_error_in_its_parents_turn() -> None:
     assert sequences(loom) == [("a", 1), ("b", 1), ("a", 2), ("a", 3)]
     assert [turn.ending for turn in loom.turns] == [None, "failed", None, "terminated"]
     assert loom.turns[2].gate_calls[0].is_error
+
+
+@pytest.mark.parametrize("medium", ["javascript", "python"])
+async def test_turns_of_code(medium: str, store: Store) -> None:
+    script = [
+        runs("echo('1'); nope()"),
+        runs("echo('2'); echo(call_agent('help')); done(42)"),
+    ]
+    loom = await loom_of(cantrip(script, [runs("done('3')")], medium=medium), "go", store=store)
+    assert sequences(loom) == [("a", 1), ("a", 2), ("b", 1), ("a", 3)]
+    assert gates(loom)[2:] == [["done"], ["call_agent", "echo", "done"]]
+    assert loom.turns[0].gate_calls[0].gate == "echo"
+    assert loom.turns[0].error is not None
+    assert loom.turns[1].utterance == "echo('2'); echo(call_agent('help')); done(42)"
+    assert (loom.turns[2].parent_id, loom.turns[3].parent_id) == (loom.turns[1].id, loom.turns[1].id)
+    assert (loom.turns[3].terminated, loom.turns[3].result) == (True, 42)
+    assert loom.turns[3].gate_calls[0].result == loom.turns[3].gate_calls[1].result == "3"

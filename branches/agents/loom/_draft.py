@@ -25,6 +25,7 @@ from journals import derive_id
 from policies import InvalidPayload, Step, freeze
 
 Said = AgentUtterance | CrystalFailed
+_NO_USAGE = Usage()
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -64,12 +65,16 @@ class Part:
 
 
 class Draft:
-    """An utterance that is being put together; None for an episode that ended before there was one."""
+    """An utterance that is being put together; None for an episode that ended before there was one.
 
-    def __init__(self, run: Run, said: Said | None, position: int, time: float) -> None:
+    `folded` are the tokens of the summary that was made before it was asked for.
+    """
+
+    def __init__(self, run: Run, said: Said | None, position: int, time: float, folded: Usage = _NO_USAGE) -> None:
         self.run, self._number = run, 1 if said is None else said.turn
         self.id = turn_id(run.id, self._number)
         self._said = said if isinstance(said, AgentUtterance) else None
+        self._folded = folded
         self._error = f"{said.code}: {said.error}" if isinstance(said, CrystalFailed) else None
         self._intent = run.take_intent()
         self._made: dict[str, Made] = {}
@@ -203,7 +208,7 @@ class Draft:
     def _turn(self, number: int, part: Part) -> Turn:
         ending = self._ending if number == self.newest else None
         said = self._said if number == 0 else None
-        usage = Usage() if said is None else said.usage
+        usage = (self._folded if number == 0 else _NO_USAGE) + (_NO_USAGE if said is None else said.usage)
         how = None if ending is None else ending.how
         return Turn(
             id=self.part_id(number),

@@ -13,9 +13,9 @@ import msgspec
 from msgspec.structs import asdict
 
 from branches.agents.circle import Observation
-from branches.agents.loom._call import RootCall
 from branches.agents.loom._loom import Loom
 from branches.agents.loom._turn import Turn, TurnMetadata
+from branches.agents.root_call import RootCall
 from journals import JournalError
 from policies import InvalidPayload, freeze
 

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import msgspec
 
 from branches.agents.crystal import Usage
-from branches.agents.loom._call import RootCall
 from branches.agents.loom._turn import LoomIsAppendOnly, Turn
+from branches.agents.root_call import RootCall
 
 
 class UnknownTurn(LookupError):

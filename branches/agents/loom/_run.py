@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from branches.agents.loom._call import RootCall
+from branches.agents.root_call import RootCall
 
 
 class Entity:

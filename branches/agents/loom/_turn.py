@@ -21,7 +21,8 @@ class LoomIsAppendOnly(AppendOnly):
 class TurnMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn cost. `timestamp` is when it began, ISO 8601 in UTC; `duration_ms` is all of its time.
 
-    A turn that goes on after a child has returned asked no crystal of its own: it cost no tokens.
+    The tokens are those of all its requests: of its utterance, and of the summary by which its context was folded. A
+    turn that goes on after a child has returned asked no crystal of its own: it cost none.
     """
 
     tokens_prompt: int = 0

@@ -10,11 +10,13 @@ import msgspec
 from msgspec.structs import replace
 
 from branches.agents.codec import GateOutcome, answer_of, gate_outcome, utterance_in
+from branches.agents.crystal import Usage
 from branches.agents.entries import AgentPrompt, AgentResponse, AgentToolCall, AgentToolFault, AgentToolResult
 from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH
 from branches.agents.internal import (
     AgentUtterance,
     CodeReturned,
+    ContextFolded,
     CrystalCalled,
     CrystalFailed,
     EntityCast,
@@ -25,11 +27,11 @@ from branches.agents.internal import (
     GateReturned,
     TurnRewarded,
 )
-from branches.agents.loom._call import NO_CALL, RootCall, child_call, request_of, root_call
 from branches.agents.loom._draft import Draft, Ending, Made, Said
 from branches.agents.loom._loom import Loom
 from branches.agents.loom._run import Entity, Run
 from branches.agents.naming import run_id, turn_id
+from branches.agents.root_call import NO_CALL, RootCall, child_call, request_of, root_call
 from journals import Entry, Record, Unreadable
 
 KINDS = tuple(
@@ -37,7 +39,7 @@ KINDS = tuple(
     for entry in (
         *(AgentPrompt, AgentToolCall, AgentToolResult, AgentToolFault, AgentResponse),
         *(EntityCast, EntityForked, EntitySummoned, EntityReturned, CrystalCalled, AgentUtterance, CrystalFailed),
-        *(GateCalled, GateReturned, CodeReturned, TurnRewarded),
+        *(GateCalled, GateReturned, CodeReturned, ContextFolded, TurnRewarded),
     )
 )
 """The kinds that say something about turns."""
@@ -79,6 +81,7 @@ class Weaver:
         self._order: list[tuple[int, Draft, int]] = []
         self._roots: dict[str, RootCall] = {}
         self._rewards: dict[str, float] = {}
+        self._folds: dict[str, Usage] = {}
         self._unreadable: list[int] = []
 
     def __repr__(self) -> str:
@@ -100,6 +103,8 @@ class Weaver:
                 self._begin(self._run(called.run, record.session))
             case CrystalFailed() as failed:
                 self._say(record, failed)
+            case ContextFolded() as folded:
+                self._folds[turn_id(folded.run, folded.turn)] = folded.usage
             case AgentToolCall() as called:
                 scope = called.scope or run_id(record.causation_id or "")
                 self._make(called.correlation_id, scope, called.tool_name, called.arguments)
@@ -198,11 +203,13 @@ class Weaver:
     # What it says
 
     def _say(self, record: Record[Entry], said: Said) -> None:
-        if turn_id(said.run, said.turn) in self._drafts:
+        id = turn_id(said.run, said.turn)
+        if id in self._drafts:
             return
         run = self._run(said.run, record.session)
         self._begin(run)
-        draft = self._add(Draft(run, said, record.position, record.time), record.position)
+        folded = self._folds.pop(id, Usage())
+        draft = self._add(Draft(run, said, record.position, record.time, folded), record.position)
         if run.call.medium != "tools":
             self._code |= {draft.call_id(index): draft for index in range(len(draft.tool_calls))}
 

@@ -1,0 +1,31 @@
+"""What happens while an entity works, for those who watch: the streaming events of the specification's section 7.2."""
+
+from branches.agents.events._events import (
+    AnyEvent,
+    Event,
+    FinalResponseEvent,
+    StepCompleteEvent,
+    StepStartEvent,
+    TextEvent,
+    ThinkingEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    UsageEvent,
+)
+from branches.agents.events._follow import follow
+from branches.agents.events._projector import Events
+
+__all__ = [
+    "AnyEvent",
+    "Event",
+    "Events",
+    "FinalResponseEvent",
+    "StepCompleteEvent",
+    "StepStartEvent",
+    "TextEvent",
+    "ThinkingEvent",
+    "ToolCallEvent",
+    "ToolResultEvent",
+    "UsageEvent",
+    "follow",
+]

@@ -1,0 +1,69 @@
+"""The events of one episode, from the journals as they grow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from typing import Any
+
+from branches.agents.entries import AgentChunk, AgentPrompt, AgentToolFault, AgentToolResult
+from branches.agents.events._events import AnyEvent, FinalResponseEvent
+from branches.agents.events._projector import Events
+from branches.agents.internal import EntityCast
+from journals import Entry, Journal, Record
+
+_ANYBODYS = (EntityCast.kind(), AgentToolResult.kind(), AgentToolFault.kind())
+"""What counts, whichever record caused it."""
+_AHEAD = 100
+
+
+async def follow(
+    journal: Journal,
+    prompt: Record[AgentPrompt],
+    chunks: Journal | None = None,
+    *,
+    chunks_after: int | None = None,
+) -> AsyncGenerator[AnyEvent]:
+    """What happens in the episode of a prompt and those of its children, to its final response.
+
+    It may be over, at work, or not begun: what is recorded comes at once, the rest when it happens. With the Agents
+    instance's short-lived journal, text comes in pieces: those behind `chunks_after`, by default those to come.
+    Raises what the journals raise.
+    """
+    events, arrived = Events(), asyncio.Queue[Record[Entry] | BaseException](_AHEAD)
+    async for record in journal.read(session=prompt.session, kinds=[EntityCast.kind()], before=prompt.position):
+        events.feed(record)
+    tails = [journal.tail(prompt.position, session=prompt.session)]
+    if chunks is not None:
+        after = await chunks.end() if chunks_after is None else chunks_after
+        tails.append(chunks.tail(after, kinds=[AgentChunk.kind()], session=prompt.session))
+    reading = [asyncio.create_task(_gather(tail, prompt, arrived)) for tail in tails]
+    try:
+        while True:
+            record = await arrived.get()
+            if isinstance(record, BaseException):
+                raise record
+            for event in events.feed(record):
+                yield event
+                if isinstance(event, FinalResponseEvent) and event.depth == 0:
+                    return
+    finally:
+        for task in reading:
+            task.cancel()
+        for task in reading:
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def _gather(
+    tail: AsyncGenerator[Record[Entry]], prompt: Record[Any], arrived: asyncio.Queue[Record[Entry] | BaseException]
+) -> None:
+    """Hand on the records of the prompt's episode, and what makes the reading fail."""
+    try:
+        async with aclosing(tail) as records:
+            async for record in records:
+                if record.causation_id == prompt.id or record.kind in _ANYBODYS:
+                    await arrived.put(record)
+    except Exception as error:  # noqa: BLE001 - raised again by whoever waits for the next record
+        await arrived.put(error)

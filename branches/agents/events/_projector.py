@@ -1,0 +1,308 @@
+"""The projection of records to events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from branches.agents.circle import CodeCall, Done, GateCall, Observation
+from branches.agents.codec import GateOutcome, code_run_of, gate_outcome, utterance_in
+from branches.agents.crystal import ToolCall, Usage
+from branches.agents.entries import (
+    AgentChunk,
+    AgentResponse,
+    AgentThought,
+    AgentToolCall,
+    AgentToolFault,
+    AgentToolResult,
+)
+from branches.agents.events._events import (
+    AnyEvent,
+    FinalResponseEvent,
+    StepCompleteEvent,
+    StepStartEvent,
+    TextEvent,
+    ThinkingEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    UsageEvent,
+)
+from branches.agents.events._texts import Piece, Texts
+from branches.agents.events._watch import Calling, Running
+from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH, DONE, EXECUTE
+from branches.agents.internal import (
+    AgentUtterance,
+    CodeReturned,
+    ContextFolded,
+    CrystalCalled,
+    CrystalFailed,
+    EntityCast,
+    EntityReturned,
+    EntitySummoned,
+    GateCalled,
+    GateReturned,
+)
+from branches.agents.naming import run_id, turn_id
+from branches.agents.root_call import NO_CALL, child_call, request_of, root_call
+from journals import Entry, Record
+
+
+class Events:
+    """Projects the records of one session: those of the Agents journal in their order, and those of its short-lived
+    journal whenever they come.
+
+    It needs the session's `EntityCast`, so feed it from there on. Memory is bounded by what is at work.
+    """
+
+    def __init__(self) -> None:
+        self._session = self._entity = ""
+        self._call = NO_CALL
+        self._runs: dict[str, Running] = {}
+        self._calls: dict[str, Calling] = {}
+        self._code: dict[str, Running] = {}
+        self._thoughts: list[str] = []
+        self._texts = Texts()
+        self._speaking: dict[str, Running] = {}
+
+    def __repr__(self) -> str:
+        return f"<Events of session {self._session}: {len(self._runs)} runs at work>"
+
+    def feed(self, record: Record[Entry]) -> list[AnyEvent]:
+        """What this record tells."""
+        self._session = record.session
+        return list(self._feed(record))
+
+    def _feed(self, record: Record[Entry]) -> Iterator[AnyEvent]:
+        said = utterance_in(record)
+        if said is not None:
+            yield from self._say(said)
+        match record.entry:
+            case EntityCast() as cast:
+                self._entity, self._call = cast.entity, root_call(cast)
+            case CrystalCalled(summarises=False) as called:
+                yield from self._ask(called)
+            case AgentChunk() as chunk:
+                yield from self._told(chunk.stream.rpartition(".")[0], [self._texts.take(chunk)])
+            case AgentThought() as thought:
+                self._thoughts.append(thought.text)
+            case ContextFolded() as folded if folded.usage != Usage():
+                yield self._use(self._run(folded.run), folded.usage)
+            case CrystalFailed() as failed:
+                yield from self._close(self._run(failed.run))
+            case AgentToolCall() as called:
+                scope = called.scope or run_id(record.causation_id or "")
+                yield from self._make(called.correlation_id, scope, called.tool_name, called.arguments)
+            case GateCalled() as called:
+                yield from self._make(record.correlation_id or "", called.scope, called.gate, called.arguments)
+            case EntitySummoned() as summoned:
+                yield from self._summon(record.correlation_id or "", summoned)
+            case AgentToolResult() | AgentToolFault() | GateReturned() as outcome:
+                yield from self._settle(record.correlation_id or "", outcome)
+            case CodeReturned() as code:
+                yield from self._return_code(record.correlation_id or "", code)
+            case EntityReturned() as returned:
+                run = self._runs.get(record.correlation_id or "")
+                if run is not None:
+                    yield from self._end(run, returned)
+                yield from self._settle(record.correlation_id or "", returned)
+            case AgentResponse() as response if record.causation_id is not None:
+                yield from self._end(self._run(run_id(record.causation_id)), response)
+            case _:
+                pass
+
+    # Turns
+
+    def _run(self, id: str) -> Running:
+        run = self._runs.get(id)
+        if run is None:
+            run = self._runs[id] = Running(id, self._entity, self._call, None)
+        return run
+
+    def _ask(self, entry: CrystalCalled) -> Iterator[AnyEvent]:
+        """The crystal is asked: with its first attempt a turn begins."""
+        run = self._run(entry.run)
+        if not run.begun and run.works_for is not None:  # now a child exists, and closes the turn of its parent
+            run.works_for.delegates = True
+            yield from self._close(run.works_for.run)
+        run.begun = True
+        if entry.turn > run.step:
+            yield from self._close(run)
+            run.step, run.part, run.tool_calls, run.read = entry.turn, 0, (), 0
+            yield from self._open(run)
+            self._speaking[run.turn_id] = run
+        yield from self._told(run.base_id, self._texts.begin(run.base_id, entry.attempt))
+
+    def _open(self, run: Running) -> Iterator[AnyEvent]:
+        run.open = True
+        yield StepStartEvent(**self._of(run), step=run.step)
+
+    def _close(self, run: Running) -> Iterator[AnyEvent]:
+        if run.open:
+            run.open = False
+            yield StepCompleteEvent(**self._of(run), step=run.step)
+
+    def _told(self, turn: str, pieces: Iterable[Piece | None]) -> Iterator[AnyEvent]:
+        run = self._speaking.get(turn)
+        for piece in pieces:
+            if run is not None and piece is not None:
+                yield TextEvent(**self._of(run), text=piece.text, restart=piece.restart)
+
+    def _say(self, said: AgentUtterance) -> Iterator[AnyEvent]:
+        run, turn = self._run(said.run), turn_id(said.run, said.turn)
+        if run.step < said.turn:  # we came too late for its beginning
+            run.step, run.part, run.read, run.begun = said.turn, 0, 0, True
+            yield from self._open(run)
+        thoughts, self._thoughts = self._thoughts, []
+        for thought in thoughts:
+            yield ThinkingEvent(**self._of(run), text=thought)
+        self._speaking[turn] = run
+        yield from self._told(turn, [self._texts.finish(turn, said.content or "")])
+        del self._speaking[turn]
+        yield self._use(run, said.usage)
+        run.tool_calls = said.tool_calls
+        yield from self._go_on(run)
+
+    def _use(self, run: Running, usage: Usage) -> AnyEvent:
+        run.total += usage
+        return UsageEvent(**self._of(run), usage=usage, total=run.total)
+
+    def _go_on(self, run: Running) -> Iterator[AnyEvent]:
+        """The next tool calls of the utterance: up to one that waits for its answer, or to the turn's end."""
+        while run.read < len(run.tool_calls):
+            tool_call, id = run.tool_calls[run.read], run.call_id(run.read)
+            intended = run.circle.read(tool_call)
+            if isinstance(intended, GateCall):
+                calling = self._calls[id] = Calling(run, id, intended)
+                run.held[id] = None
+                yield self._called(calling, tool_call.id)
+                return
+            if isinstance(intended, CodeCall):
+                self._code[id] = run
+                run.held[id] = None
+                arguments = {"code": intended.code}
+                yield ToolCallEvent(
+                    **self._of(run), id=id, gate=EXECUTE, arguments=arguments, tool_call_id=tool_call.id
+                )
+                return
+            seen = intended.observation if isinstance(intended, Done) else intended
+            yield from self._both(run, id, seen, tool_call.id)
+            run.read = len(run.tool_calls) if isinstance(intended, Done) else run.read + 1
+        yield from self._close(run)
+
+    # Gates
+
+    def _make(self, id: str, scope: str, gate: str, arguments: Mapping[str, Any]) -> Iterator[AnyEvent]:
+        """A call that an utterance makes is known already; one that code makes is told when it is recorded."""
+        run = self._code.get(scope)
+        if run is not None and id not in self._calls:
+            calling = self._calls[id] = Calling(run, id, GateCall(ToolCall("", gate), arguments), scope)
+            run.held[id] = None
+            yield self._called(calling, None)
+
+    def _summon(self, id: str, entry: EntitySummoned) -> Iterator[AnyEvent]:
+        if id in self._runs:
+            return
+        asked = msgspec.structs.asdict(request_of(entry))
+        arguments = {name: value for name, value in asked.items() if value is not None}
+        yield from self._make(id, entry.scope, CALL_AGENT.name, arguments)
+        calling = self._calls.get(entry.scope)
+        batched = calling is not None and calling.call.gate == CALL_AGENT_BATCH.name
+        works_for = calling if batched else self._calls.get(id)
+        if works_for is not None:
+            call = child_call(works_for.run.call, entry)
+            self._runs[id] = Running(id, entry.entity, call, works_for)
+            works_for.run.held[id] = None
+
+    def _settle(self, id: str, entry: GateOutcome) -> Iterator[AnyEvent]:
+        calling = self._calls.pop(id, None)
+        if calling is None:
+            return
+        run = calling.run
+        run.held.pop(id, None)
+        if calling.delegates:
+            run.part += 1
+            yield from self._open(run)
+        seen = calling.call.observation(gate_outcome(entry))
+        yield self._gave(run, id, seen, calling.within)
+        if calling.within is None:
+            run.read += 1
+            yield from self._go_on(run)
+
+    def _return_code(self, id: str, entry: CodeReturned) -> Iterator[AnyEvent]:
+        run = self._code.pop(id, None)
+        if run is None:
+            return
+        run.held.pop(id, None)
+        made = code_run_of(entry)
+        for refusal in made.refusals:
+            args = cast("Mapping[str, Any]", refusal.arguments)
+            seen = Observation(gate=refusal.gate, args=args, result=refusal.reason, is_error=True)
+            yield from self._both(run, f"{id}.{refusal.index}", seen, None, id)
+        if made.finished:
+            seen = Observation(gate=DONE.name, args={"answer": made.value}, result=made.value)
+            yield from self._both(run, f"{id}.done", seen, None, id)
+        failed = made.error is not None
+        yield ToolResultEvent(**self._of(run), id=id, gate=EXECUTE, result=made.text, is_error=failed)
+        run.read = len(run.tool_calls) if made.finished else run.read + 1
+        yield from self._go_on(run)
+
+    def _called(self, calling: Calling, tool_call_id: str | None) -> AnyEvent:
+        return ToolCallEvent(
+            **self._of(calling.run),
+            id=calling.id,
+            gate=calling.call.gate,
+            arguments=calling.call.arguments,
+            tool_call_id=tool_call_id,
+            within=calling.within,
+        )
+
+    def _gave(self, run: Running, id: str, seen: Observation, within: str | None) -> AnyEvent:
+        return ToolResultEvent(
+            **self._of(run), id=id, gate=seen.gate, result=seen.result, is_error=seen.is_error, within=within
+        )
+
+    def _both(
+        self, run: Running, id: str, seen: Observation, tool_call_id: str | None, within: str | None = None
+    ) -> Iterator[AnyEvent]:
+        """A call that never left the circle, with what the entity sees of it."""
+        yield ToolCallEvent(
+            **self._of(run),
+            id=id,
+            gate=seen.gate,
+            arguments=seen.args,
+            tool_call_id=tool_call_id,
+            within=within,
+        )
+        yield self._gave(run, id, seen, within)
+
+    # Endings
+
+    def _end(self, run: Running, entry: AgentResponse | EntityReturned) -> Iterator[AnyEvent]:
+        yield from self._drop(run)
+        if run.begun or run.works_for is None:
+            yield FinalResponseEvent(
+                **self._of(run), text=entry.text, answer=entry.answer, ending=entry.ending, ward=entry.ward
+            )
+
+    def _drop(self, run: Running) -> Iterator[AnyEvent]:
+        """The run is over, and with it the children that were at work: turns are closed, and nothing of it is kept."""
+        for id in [id for id in run.held if id in self._runs]:
+            yield from self._drop(self._runs[id])
+        yield from self._close(run)
+        self._speaking.pop(run.base_id, None)
+        self._runs.pop(run.id, None)
+        for id in run.held:
+            self._code.pop(id, None)
+            self._calls.pop(id, None)
+        if run.works_for is not None:
+            run.works_for.run.held.pop(run.id, None)
+
+    def _of(self, run: Running) -> dict[str, Any]:
+        return {
+            "session": self._session,
+            "entity_id": run.entity_id,
+            "turn_id": run.turn_id,
+            "depth": run.depth,
+        }

@@ -1,0 +1,84 @@
+"""The events of what is really cast: live, and replayed from the journal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from branches.agents import AGENTS
+from branches.agents.circle import circle
+from branches.agents.events import AnyEvent, FinalResponseEvent, StepStartEvent, TextEvent, follow
+from branches.agents.loom import read_loom
+from branches.agents.service import AgentsService
+from branches.agents.wards import Ward
+from coven import Call, Cantrip, invoke
+from coven.testing import ScriptedCrystal, calls, finishes, says
+from journals import Journal, Record, Store
+from tests.branches.agents.bench import Bench
+
+
+def echo(text: str) -> str:
+    """Say it again."""
+    return text
+
+
+def cantrip(script: list[Any], child: list[Any] = []) -> Cantrip:  # noqa: B006
+    gates = circle(["done", "call_agent", echo], [Ward(max_turns=9)])
+    return Cantrip(ScriptedCrystal(script), Call(), gates, child_crystals=(ScriptedCrystal(child),))
+
+
+async def followed(journal: Journal, prompt: Record[Any], chunks: Journal | None = None) -> list[AnyEvent]:
+    return [event async for event in follow(journal, prompt, chunks, chunks_after=0)]
+
+
+async def test_events_live_are_events_replayed_and_their_turns_are_those_of_the_loom(store: Store) -> None:
+    script = [
+        calls(("echo", {"text": "1"}), ("call_agent", {"intent": "help"}), ("nope", {}), text="I ask.", thinking="Hm."),
+        finishes("ok"),
+        says("again"),
+    ]
+    made = cantrip(script, [calls(("echo", {"text": "c"}), thinking="So."), says("helped")])
+    async with invoke(made, store=store, session="s") as entity:
+        first = await entity.send("one")
+        live = await followed(entity.journal, first)
+        replayed = await followed(entity.journal, first)
+        second = await followed(entity.journal, await entity.send("two"))
+        loom = await read_loom(entity.journal, "s")
+    assert live == replayed
+    assert [type(event).__name__ for event in live if event.depth == 0] == [
+        *("StepStartEvent", "ThinkingEvent", "TextEvent", "UsageEvent"),
+        *("ToolCallEvent", "ToolResultEvent", "ToolCallEvent", "StepCompleteEvent"),
+        *("StepStartEvent", "ToolResultEvent", "ToolCallEvent", "ToolResultEvent", "StepCompleteEvent"),
+        *("StepStartEvent", "UsageEvent", "ToolCallEvent", "ToolResultEvent", "StepCompleteEvent"),
+        "FinalResponseEvent",
+    ]
+    begun = [event.turn_id for event in [*live, *second] if isinstance(event, StepStartEvent)]
+    assert begun == [turn.id for turn in loom.turns]
+    assert [event.text for event in live if isinstance(event, FinalResponseEvent)] == ["helped", "ok"]
+    assert [event.text for event in second if isinstance(event, FinalResponseEvent)] == ["again"]
+
+
+async def test_the_events_of_a_prompt_that_waits_are_its_own(store: Store) -> None:
+    async with invoke(cantrip([says("one"), says("two")]), store=store, session="s") as entity:
+        first, second = await entity.send("first"), await entity.send("second")
+        assert [event.text for event in await followed(entity.journal, second) if isinstance(event, TextEvent)] == [
+            "two"
+        ]
+        assert [event.text for event in await followed(entity.journal, first) if isinstance(event, TextEvent)] == [
+            "one"
+        ]
+
+
+async def test_text_comes_in_pieces_from_the_short_lived_journal() -> None:
+    bench = Bench()
+    chunks = await bench.store.open("agents-chunks", AGENTS.registry(short_lived=True), short_lived=True)
+    crystal = ScriptedCrystal([says("one\ntwo\nthree")])
+    service: AgentsService
+    async with bench.serve(crystal, chunk_journal=chunks) as service:
+        del service
+        prompt: Any = await bench.ask("go")
+        live = await followed(await bench.open(), prompt, chunks)
+    whole = await followed(await bench.open(), prompt)
+    assert "".join(event.text for event in live if isinstance(event, TextEvent)) == "one\ntwo\nthree"
+    assert [event for event in live if not isinstance(event, TextEvent)] == [
+        event for event in whole if not isinstance(event, TextEvent)
+    ]
