@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from branches.agents.crystal import Message, ToolCall
@@ -212,6 +212,7 @@ OPTIONS = st.builds(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(turns_of_a_thread(), OPTIONS)
 def test_a_view_is_well_formed_however_it_was_folded(turns: list[TurnMessages], options: Folding) -> None:
     earlier: Folded | None = None

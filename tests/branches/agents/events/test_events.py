@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from branches.agents.crystal import Usage
@@ -342,6 +342,7 @@ async def test_the_rest_of_a_text_whose_last_pieces_are_late_comes_with_the_utte
     assert [event.text for event in fed if isinstance(event, TextEvent)] == ["Hello", ", world"]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_whatever_order_pieces_come_in_the_text_is_the_same(data: st.DataObject) -> None:
     records, pieces = asyncio.run(two_attempts())
