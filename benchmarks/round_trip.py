@@ -106,12 +106,12 @@ class BenchLeaf:
         self._answered.set()
         return None
 
-    async def ask(self, conversation: str) -> float:
+    async def ask(self, conversation: str, text: str = "please echo") -> float:
         """One exchange; gives milliseconds."""
         assert self.port is not None
         self._answered.clear()
         began = time.perf_counter()
-        await self.port.receive(conversation, "ada", "please echo")
+        await self.port.receive(conversation, "ada", text)
         await self._answered.wait()
         return (time.perf_counter() - began) * 1000
 
