@@ -20,8 +20,9 @@ def circle(
 ) -> Circle:
     """A circle of gates and wards; `medium` is `tools`, `javascript` or `python`.
 
-    A gate is the name of a built-in one (`done`, `call_agent`, `call_agent_batch`) or of a spell (`fs.read_text`), a
-    Python function, or what `gate` makes of one. Raises `ValueError` for an unknown name and for two of one name.
+    A gate is the name of a built-in one (`done`, `call_agent`, `call_agent_batch`, `echo`) or of a spell
+    (`fs.read_text`), a Python function, or what `gate`, `leaves.gates.read`, `write` or `fetch` make. Raises
+    `ValueError` for an unknown name and for two of one name.
     """
     return agents.circle([_gate(each) for each in gates], wards, medium)
 
@@ -32,7 +33,15 @@ def gate_of(spell: type[Spell]) -> GateDefinition:
 
 
 def _gate(given: Any) -> Any:
-    if not isinstance(given, str) or "." not in given:
+    if not isinstance(given, str):
+        return given
+    if given in ("echo", "read", "write", "fetch"):
+        from leaves.gates import echo
+
+        if given != "echo":
+            raise ValueError(f"gate {given!r} must know what it may reach: give leaves.gates.{given}(...) for its name")
+        return echo
+    if "." not in given:
         return given
     from leaves.catalogue import CATALOGUE
 
