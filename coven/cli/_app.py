@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from coven.cli import dead_letters, journal
+from coven.cli import dead_letters, journal, loom
 from coven.cli.cast import cast
 from coven.cli.check import check
 from coven.cli.doctor import doctor
@@ -44,5 +44,6 @@ def _options(
 for command in (init, run, cast, check, graph):
     app.command()(command)
 app.add_typer(journal.app)
+app.add_typer(loom.app)
 app.add_typer(dead_letters.app)
 app.command()(doctor)

@@ -6,12 +6,15 @@ import errno
 import sys
 
 from branches.agents.cantrip import InvalidCantrip
+from branches.agents.forking import NoSuchTurn
+from branches.agents.loom import UnknownTurn
 from branches.secret import SecretUnset
 from branches.service import first_error
 from coven.cli._main import FAILED, WRONG
 from coven.configuration import ConfigError, UnknownService
 from coven.host import Unanswerable
 from coven.letters import LetterNotFound
+from coven.looms import NoAgents
 from coven.project import FolderNotEmpty
 from coven.recipe import CannotCast
 from coven.shelf import UnknownJournal
@@ -19,7 +22,10 @@ from coven.supervisor import ServiceFailed, TakenOver
 from journals import JournalError
 
 _EXPECTED = (JournalError, ServiceFailed, TakenOver, Unanswerable)
-_WRONG = (CannotCast, UnknownService, SecretUnset, InvalidCantrip, FolderNotEmpty, UnknownJournal, LetterNotFound)
+_WRONG = (
+    *(CannotCast, UnknownService, SecretUnset, InvalidCantrip, FolderNotEmpty, UnknownJournal, LetterNotFound),
+    *(NoAgents, UnknownTurn, NoSuchTurn),
+)
 
 
 def explain(error: BaseException) -> tuple[str, int]:

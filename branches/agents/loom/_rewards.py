@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -16,7 +17,12 @@ Shape = Callable[[Turn], float | None]
 
 
 async def reward(journal: Journal, turn: Turn, value: float, *, by: str = "") -> Record[Entry]:
-    """Give a turn a reward: an entry, of which the newest counts. The turn itself stays as it is (LOOM-3)."""
+    """Give a turn a reward: an entry, of which the newest counts. The turn itself stays as it is (LOOM-3).
+
+    Raises `ValueError` for what is no finite number, and what `Journal.append` raises.
+    """
+    if not math.isfinite(value):
+        raise ValueError(f"a reward is a finite number, and {value} is none")
     entry = TurnRewarded(turn=turn.id, reward=value, by=by)
     return (await journal.append(entry, session=turn.session or turn.entity_id)).record
 

@@ -1,0 +1,87 @@
+"""A loom as a tree for people: threads, their turns, and below a turn its children and the forks that go on from it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.tree import Tree
+
+    from branches.agents.circle import Observation
+    from branches.agents.loom import Loom, Thread, Turn
+
+_SAID, _ARGUMENTS, _RESULT = 60, 40, 40
+_GATES = 6
+
+
+def loom_tree(loom: Loom, threads: tuple[Thread, ...] | None = None) -> RenderableType:
+    """The tree of these threads, with what hangs below them; of all without any."""
+    from rich.console import Group
+
+    forks: defaultdict[str, list[Thread]] = defaultdict(list)
+    for thread in loom.threads:
+        if thread.shared:
+            forks[thread.turns[thread.shared - 1].id].append(thread)
+    chosen = tuple(thread for thread in loom.threads if not thread.shared) if threads is None else threads
+    return Group(*(_tree(loom, thread, forks) for thread in chosen))
+
+
+def shortened(text: str, width: int) -> str:
+    """The text in one line of at most so many characters, without any that a terminal obeys."""
+    line = "".join(character if character.isprintable() else "\ufffd" for character in " ".join(text.split()))
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def _tree(loom: Loom, thread: Thread, forks: dict[str, list[Thread]], parent: Tree | None = None) -> Tree:
+    """The own turns of a thread, below its heading."""
+    from rich.text import Text
+    from rich.tree import Tree
+
+    usage = thread.usage
+    what = "child" if parent is not None and not thread.shared else "fork" if thread.shared else "session"
+    named = shortened(thread.entity_id[:8] if what == "child" else thread.session or thread.entity_id, 60)
+    heading = Text.assemble(
+        (f"{what} {named}", "bold"),
+        f"  {thread.ending}, {len(thread.own)} turns, {usage.prompt:,} + {usage.completion:,} tokens",
+    )
+    tree = Tree(heading) if parent is None else parent.add(heading)
+    for turn in thread.own:
+        if turn.intent is not None:
+            tree.add(Text(f"» {shortened(turn.intent, _SAID)}", "cyan"))
+        node = tree.add(_label(turn))
+        for child in loom.children(turn.id):
+            _tree(loom, child, forks, node)
+        for fork in forks.get(turn.id, ()):
+            _tree(loom, fork, forks, node)
+    return tree
+
+
+def _label(turn: Turn) -> RenderableType:
+    from rich.text import Text
+
+    label = Text.assemble(f"{turn.sequence} ", (turn.id[:8], "dim"))
+    if turn.utterance.strip():
+        label.append(f" {shortened(turn.utterance, _SAID)}")
+    for call in turn.gate_calls[:_GATES]:
+        label.append("\n   ").append(_gate(call), "red" if call.is_error else "")
+    if len(turn.gate_calls) > _GATES:
+        label.append(f"\n   … and {len(turn.gate_calls) - _GATES} more gate calls")
+    usage = turn.metadata.usage
+    if usage.prompt or usage.completion:
+        cached = f", {usage.cached:,} cached" if usage.cached else ""
+        label.append(f"  {usage.prompt:,} + {usage.completion:,} tokens{cached}", "dim")
+    if turn.reward is not None:
+        label.append(f"  reward {turn.reward:g}", "yellow")
+    if turn.ending is not None:
+        why = f" ({shortened(turn.reason, _SAID)})" if turn.reason and turn.reason != turn.ending else ""
+        label.append(f"  {turn.ending}{why}", "green" if turn.terminated else "red")
+    return label
+
+
+def _gate(call: Observation) -> str:
+    from branches.agents.circle import as_text
+
+    result = f" → {shortened(call.text, _RESULT)}" if call.gate != "done" else ""
+    return f"{shortened(call.gate, 30)}({shortened(as_text(call.args), _ARGUMENTS)[1:-1]}){result}"

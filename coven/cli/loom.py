@@ -1,0 +1,246 @@
+"""`coven loom …`."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coven.cli._options import DEFAULT_FILE, File, Format, Nats, Output
+
+if TYPE_CHECKING:
+    from branches.agents.loom import Loom, Thread
+
+app = typer.Typer(
+    name="loom", help="Every turn that was taken: threads, forks, children, rewards.", no_args_is_help=True
+)
+
+Agents = Annotated[str | None, typer.Option(help="Which agents instance, where the coven has several.", metavar="NAME")]
+TurnId = Annotated[str, typer.Argument(help="The id of a turn, or its beginning.", metavar="TURN")]
+MaybeSession = Annotated[str | None, typer.Option("--session", "-s", help="Only this session and what belongs to it.")]
+
+
+@app.command("list")
+def list_threads(
+    agents: Agents = None, file: File = DEFAULT_FILE, nats: Nats = None, output: Format = Output.TEXT
+) -> None:
+    """List the threads: one a session, oldest first, with what it cost and how it stands.
+
+    Example:
+
+      coven loom list
+    """
+    import msgspec
+
+    from coven.cli._text import columns
+    from coven.looms import thread_data
+
+    loom = asyncio.run(_read(file, nats, agents))
+    if output is Output.JSON:
+        typer.echo(msgspec.json.encode([thread_data(thread) for thread in loom.threads]))
+        return
+    if not loom.threads:
+        typer.echo("there are no threads yet")
+        return
+    header = ("session", "turns", "tokens", "ending", "first intent")
+    for line in columns(map(_row, loom.threads), header):
+        typer.echo(line)
+
+
+def _row(thread: Thread) -> tuple[str, ...]:
+    from coven.cli._tree import shortened
+
+    usage, intents = thread.usage, [turn.intent for turn in thread.own if turn.intent is not None]
+    return (
+        shortened(thread.session or thread.entity_id, 40),
+        str(len(thread)),
+        f"{usage.prompt + usage.completion:,}",
+        thread.ending,
+        shortened(intents[0] if intents else "", 60),
+    )
+
+
+@app.command()
+def show(
+    session: Annotated[str, typer.Argument(help="The session, as `coven loom list` names it.")],
+    agents: Agents = None,
+    file: File = DEFAULT_FILE,
+    nats: Nats = None,
+    output: Format = Output.TEXT,
+) -> None:
+    """Show a session as a tree: its turns, the children below the turns that called them, and its forks.
+
+    A fork is shown with what it was forked from.
+
+    Examples:
+
+      coven loom show console
+
+      coven loom show console -o json | jq '.turns[].utterance'
+    """
+    loom = asyncio.run(_read(file, nats, agents, session))
+    if not loom.turns:
+        raise typer.BadParameter(f"session {session!r} has no turns; `coven loom list` shows those that have")
+    _show(loom, output)
+
+
+def _show(loom: Loom, output: Output) -> None:
+    import msgspec
+
+    from coven.looms import loom_data
+
+    if output is Output.JSON:
+        typer.echo(msgspec.json.encode(loom_data(loom)))
+        return
+    from rich.console import Console
+
+    from coven.cli._tree import loom_tree
+
+    width = None if sys.stdout.isatty() else 120
+    Console(width=width, highlight=False, markup=False, emoji=False).print(loom_tree(loom))
+    if loom.unreadable:
+        typer.echo(
+            f"{len(loom.unreadable)} records could not be read: {', '.join(map(str, loom.unreadable))}", err=True
+        )
+
+
+@app.command()
+def export(
+    target: Annotated[Path, typer.Argument(help="The file to write; `-` is standard output.")] = Path("-"),
+    session: MaybeSession = None,
+    agents: Agents = None,
+    file: File = DEFAULT_FILE,
+    nats: Nats = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
+) -> None:
+    """Write turns as lines of JSON, one turn a line, in the order in which they began.
+
+    Examples:
+
+      coven loom export turns.jsonl
+
+      coven loom export --session console | jq 'select(.terminated)'
+    """
+    from branches.agents.loom import export_loom
+    from coven.transfer import WholeFile
+
+    if target != Path("-") and target.exists() and not force:
+        raise typer.BadParameter(f"{target} is there already; choose another name, or --force")
+    loom = asyncio.run(_read(file, nats, agents, session))
+    with nullcontext(sys.stdout.buffer) if target == Path("-") else WholeFile(target) as stream:
+        stream.writelines(export_loom(loom))
+        stream.flush()
+    typer.echo(f"exported {len(loom):,} turns in {len(loom.threads):,} threads", err=True)
+
+
+@app.command("import")
+def import_turns(
+    source: Annotated[Path, typer.Argument(help="A file of turns, from here or elsewhere; `-` is standard input.")],
+    output: Format = Output.TEXT,
+) -> None:
+    """Read turns from a file, check that they are a loom, and show it. No journal is written.
+
+    To move the records themselves, from which everything can go on, use `coven journal export` and `import`.
+
+    Examples:
+
+      coven loom import turns.jsonl
+
+      coven loom import turns.jsonl -o json | jq '.threads | length'
+    """
+    from branches.agents.loom import import_loom
+
+    with nullcontext(sys.stdin.buffer) if source == Path("-") else source.open("rb") as lines:
+        loom = import_loom(lines)
+    _show(loom, output)
+
+
+@app.command()
+def reward(
+    turn: TurnId,
+    value: Annotated[float, typer.Argument(help="The reward; a later one takes its place.")],
+    by: Annotated[str, typer.Option(help="Who gives it.")] = "",
+    agents: Agents = None,
+    file: File = DEFAULT_FILE,
+    nats: Nats = None,
+) -> None:
+    """Give a turn a reward. It is an entry beside the turn, which stays as it is.
+
+    Examples:
+
+      coven loom reward 3f2a9c1b 1
+
+      coven loom reward 3f2a9c1b --by Ada -- -0.5
+    """
+
+    if not math.isfinite(value):
+        raise typer.BadParameter("a reward is a finite number")
+
+    async def work() -> str:
+        from branches.agents.loom import read_loom
+        from branches.agents.loom import reward as give
+        from coven.looms import agents_journal
+        from coven.shelf import shelf_of
+
+        async with shelf_of(file, nats) as shelf:
+            journal = await agents_journal(shelf, agents)
+            found = (await read_loom(journal)).turn(turn)
+            await give(journal, found, value, by=by)
+            return found.id
+
+    typer.echo(f"turn {asyncio.run(work())} has the reward {value:g}")
+
+
+@app.command()
+def fork(
+    turn: TurnId,
+    session: Annotated[str | None, typer.Option(help="The name of the new session; default: a fresh one.")] = None,
+    crystal: Annotated[str | None, typer.Option(help="Another of the cantrip's crystals, by name.")] = None,
+    agents: Agents = None,
+    file: File = DEFAULT_FILE,
+    nats: Nats = None,
+) -> None:
+    """Begin a new session that goes on from a turn. The thread that it comes from stays as it is.
+
+    Nothing happens in it until it is asked something.
+
+    Example:
+
+      coven loom fork 3f2a9c1b --session another-way
+
+      coven cast --session another-way "and if you had looked elsewhere?"
+    """
+
+    async def work() -> str:
+        from branches.agents.forking import fork as begin
+        from branches.agents.loom import read_loom
+        from coven.looms import agents_journal
+        from coven.shelf import shelf_of
+        from journals import random_id
+
+        name = session or f"fork-{random_id()}"
+        async with shelf_of(file, nats) as shelf:
+            journal = await agents_journal(shelf, agents)
+            if await journal.last(session=name) is not None:
+                raise typer.BadParameter(f"session {name!r} is there already; choose another name")
+            found = (await read_loom(journal)).turn(turn)
+            await begin(journal, found.session or "", found.id, name, crystal=crystal)
+        return name
+
+    name = asyncio.run(work())
+    typer.echo(name)
+    typer.echo(f'now: coven cast --session {name} "…"', err=True)
+
+
+async def _read(file: Path, nats: str | None, agents: str | None, session: str | None = None) -> Loom:
+    from branches.agents.loom import read_loom
+    from coven.looms import agents_journal
+    from coven.shelf import shelf_of
+
+    async with shelf_of(file, nats) as shelf:
+        return await read_loom(await agents_journal(shelf, agents), session, forks=session is not None)
