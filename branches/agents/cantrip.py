@@ -13,7 +13,7 @@ from branches.agents.crystal import Crystal
 from branches.agents.delegation import ChildRequest, child_gates, child_wards
 from branches.agents.folding import Folding
 from branches.agents.gate import Gate
-from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH, DONE, GateDefinition
+from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH, DONE, GateDefinition, canonical
 from branches.agents.internal import EntityCast
 from branches.agents.options import AgentsOptions
 from branches.agents.retrying import Retrying
@@ -90,7 +90,8 @@ def configure(
     own = served or {}
     built_in = (DONE, CALL_AGENT, CALL_AGENT_BATCH)
     known = {gate.name: gate for gate in (*built_in, *gates, *(gate.definition for gate in own.values()))}
-    named = tuple(known[name] for name in dict.fromkeys(options.circle.gates) if name in known)
+    names = dict.fromkeys(map(canonical, options.circle.gates))
+    named = tuple(known[name] for name in names if name in known)
     call = Call(
         system_prompt=options.call.system_prompt,
         require_done_tool=options.call.require_done_tool,

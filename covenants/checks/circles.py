@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from branches.agents.gates import DONE
+from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH, DONE, canonical
 from branches.agents.options import AgentsOptions
 from branches.agents.wards import resolve
 from covenants.checks.scope import BRANCHES, Scope
@@ -13,6 +13,7 @@ from covenants.model import Branch
 from covenants.problems import nearest, shown
 
 _ASKING = "ApprovalAsked"
+_BUILT_IN = (DONE.name, CALL_AGENT.name, CALL_AGENT_BATCH.name)
 
 
 def circle_gates(branch: Branch) -> tuple[str, ...]:
@@ -40,7 +41,7 @@ def check_circles(scope: Scope) -> None:
 
 
 def _check_gate(scope: Scope, branch: Branch, gate: str, path: Path) -> None:
-    if gate == DONE.name:
+    if canonical(gate) in _BUILT_IN:
         return
     spells = scope.spells()
     serving = _serving(scope, branch)
@@ -51,7 +52,7 @@ def _check_gate(scope: Scope, branch: Branch, gate: str, path: Path) -> None:
             message = f"the gate `{gate}` needs the substrate `{substrate}`, which is not configured"
             scope.document.add("E215", message, f"add `{substrate}: …` under `{where}:`", at=path)
         return
-    known = [DONE.name, *spells]
+    known = [*_BUILT_IN, *spells]
     near = nearest(gate, known)
     hint = f"did you mean `{near}`?" if near else f"there are: {', '.join(known)}"
     scope.document.add("E214", f"there is no gate `{shown(gate)}`", hint, at=path)

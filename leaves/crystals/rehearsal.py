@@ -10,6 +10,7 @@ import msgspec
 from branches.agents.context import NUDGE
 from branches.agents.crystal import CrystalRequest, CrystalResponse, Message, ToolCall
 from branches.agents.gates import DONE
+from leaves.crystals._coding import gates_of, in_code, out_of_code
 from leaves.crystals._phrases import LIST, READ, RUN, WRITE, Wish, understand
 from leaves.crystals._telling import tell
 
@@ -47,7 +48,7 @@ class RehearsalCrystal:
 def _respond(request: CrystalRequest) -> CrystalResponse:
     messages = request.messages
     asked = _last(messages, "user")
-    offered = {gate.name for gate in request.tools} if request.tool_choice != "none" else set[str]()
+    offered = gates_of(request) if request.tool_choice != "none" else set[str]()
     text = (messages[asked].content or "") if asked is not None else ""
     answered = _last(messages, "assistant")
     if answered is not None and asked is not None and answered > asked:
@@ -78,6 +79,7 @@ def _finish(answer: str, request: CrystalRequest) -> CrystalResponse:
 
 def _call(request: CrystalRequest, number: int, wish: Wish) -> ToolCall:
     id = f"rehearsal_{len(request.messages)}_{number}"
+    wish = in_code(request, wish)
     return ToolCall(id, wish.gate, msgspec.json.encode(wish.arguments).decode())
 
 
@@ -88,8 +90,9 @@ def _report(messages: Sequence[Message], utterance: int) -> str:
     for call in messages[utterance].tool_calls:
         result = results.get(call.id)
         content = "Error: no_result: there is no result" if result is None else result.content or ""
-        arguments = msgspec.json.decode(call.arguments)
-        parts.append(tell(call.gate, arguments, content, is_error=result is None or result.is_error))
+        content = content.replace("Error: GateError: ", "Error: ", 1)
+        wish = out_of_code(call.gate, msgspec.json.decode(call.arguments))
+        parts.append(tell(wish.gate, wish.arguments, content, is_error=result is None or result.is_error))
     return "\n\n".join(parts) or "There is nothing to tell."
 
 
