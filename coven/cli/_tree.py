@@ -34,6 +34,11 @@ def shortened(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
+def count(number: int, noun: str) -> str:
+    """So many of something."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def _tree(loom: Loom, thread: Thread, forks: dict[str, list[Thread]], parent: Tree | None = None) -> Tree:
     """The own turns of a thread, below its heading."""
     from rich.text import Text
@@ -44,7 +49,7 @@ def _tree(loom: Loom, thread: Thread, forks: dict[str, list[Thread]], parent: Tr
     named = shortened(thread.entity_id[:8] if what == "child" else thread.session or thread.entity_id, 60)
     heading = Text.assemble(
         (f"{what} {named}", "bold"),
-        f"  {thread.ending}, {len(thread.own)} turns, {usage.prompt:,} + {usage.completion:,} tokens",
+        f"  {thread.ending}, {count(len(thread.own), 'turn')}, {usage.prompt:,} + {usage.completion:,} tokens",
     )
     tree = Tree(heading) if parent is None else parent.add(heading)
     for turn in thread.own:
@@ -64,10 +69,6 @@ def _label(turn: Turn) -> RenderableType:
     label = Text.assemble(f"{turn.sequence} ", (turn.id[:8], "dim"))
     if turn.utterance.strip():
         label.append(f" {shortened(turn.utterance, _SAID)}")
-    for call in turn.gate_calls[:_GATES]:
-        label.append("\n   ").append(_gate(call), "red" if call.is_error else "")
-    if len(turn.gate_calls) > _GATES:
-        label.append(f"\n   … and {len(turn.gate_calls) - _GATES} more gate calls")
     usage = turn.metadata.usage
     if usage.prompt or usage.completion:
         cached = f", {usage.cached:,} cached" if usage.cached else ""
@@ -77,6 +78,10 @@ def _label(turn: Turn) -> RenderableType:
     if turn.ending is not None:
         why = f" ({shortened(turn.reason, _SAID)})" if turn.reason and turn.reason != turn.ending else ""
         label.append(f"  {turn.ending}{why}", "green" if turn.terminated else "red")
+    for call in turn.gate_calls[:_GATES]:
+        label.append("\n   ").append(_gate(call), "red" if call.is_error else "")
+    if len(turn.gate_calls) > _GATES:
+        label.append(f"\n   … and {len(turn.gate_calls) - _GATES} more gate calls")
     return label
 
 

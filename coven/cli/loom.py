@@ -99,14 +99,13 @@ def _show(loom: Loom, output: Output) -> None:
         return
     from rich.console import Console
 
-    from coven.cli._tree import loom_tree
+    from coven.cli._tree import count, loom_tree
 
     width = None if sys.stdout.isatty() else 120
     Console(width=width, highlight=False, markup=False, emoji=False).print(loom_tree(loom))
     if loom.unreadable:
-        typer.echo(
-            f"{len(loom.unreadable)} records could not be read: {', '.join(map(str, loom.unreadable))}", err=True
-        )
+        where = ", ".join(map(str, loom.unreadable))
+        typer.echo(f"{count(len(loom.unreadable), 'record')} could not be read, at {where}", err=True)
 
 
 @app.command()
@@ -127,6 +126,7 @@ def export(
       coven loom export --session console | jq 'select(.terminated)'
     """
     from branches.agents.loom import export_loom
+    from coven.cli._tree import count
     from coven.transfer import WholeFile
 
     if target != Path("-") and target.exists() and not force:
@@ -135,7 +135,7 @@ def export(
     with nullcontext(sys.stdout.buffer) if target == Path("-") else WholeFile(target) as stream:
         stream.writelines(export_loom(loom))
         stream.flush()
-    typer.echo(f"exported {len(loom):,} turns in {len(loom.threads):,} threads", err=True)
+    typer.echo(f"exported {count(len(loom), 'turn')} in {count(len(loom.threads), 'thread')}", err=True)
 
 
 @app.command("import")

@@ -148,3 +148,34 @@ async def test_turns_of_code(medium: str, store: Store) -> None:
     assert (loom.turns[2].parent_id, loom.turns[3].parent_id) == (loom.turns[1].id, loom.turns[1].id)
     assert (loom.turns[3].terminated, loom.turns[3].result) == (True, 42)
     assert loom.turns[3].gate_calls[0].result == loom.turns[3].gate_calls[1].result == "3"
+
+
+async def test_a_fork_is_a_thread_beside_its_original(store: Store) -> None:
+    script = [calls(("echo", {"text": "A"})), calls(("call_agent", {"intent": "B"})), finishes("original")]
+    made, other = cantrip(script, [says("from the child")]), cantrip([finishes("forked")])
+    async with invoke(made, store=store, session="s") as entity:
+        await entity.ask("go")
+        before = await read_loom(entity.journal, "s")
+        forks = [await entity.fork(turn, session=f"fork{turn}", cantrip=other) for turn in (0, 1)]
+        await forks[0].ask("go on differently")
+        loom = await read_loom(entity.journal, "s", forks=True)
+        assert await read_loom(entity.journal, "s") == before, "the original is as it was"
+    assert [(thread.session, thread.result, len(thread)) for thread in loom.threads] == [
+        ("s", "original", 4),
+        ("fork0", "forked", 2),
+    ]
+    assert loom.thread(1).turns[0] == before.turns[0]
+    assert import_loom(export_loom(loom)) == loom
+
+
+async def test_a_fork_behind_a_delegation_comes_after_its_children(store: Store) -> None:
+    script = [calls(("call_agent", {"intent": "B"})), finishes("original")]
+    made, other = cantrip(script, [says("from the child")]), cantrip([finishes("forked")])
+    async with invoke(made, store=store, session="s") as entity:
+        await entity.ask("go")
+        fork = await entity.fork(0, session="fork", cantrip=other)
+        await fork.ask("go on differently")
+        loom = await read_loom(entity.journal, "fork")
+    continued = loom.turns[2]
+    assert continued.gate_calls[0].result == "from the child"
+    assert [thread.turns[1].id for thread in loom.threads] == [continued.id, continued.id]

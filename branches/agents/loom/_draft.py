@@ -177,7 +177,7 @@ class Draft:
                 part = self._parts[made.part]
                 part.observe(intended.observation(made.outcome))
             elif not waiting:
-                part.observe(intended.observation if isinstance(intended, Done) else intended)
+                part.observe(intended.observation if isinstance(intended, Done) else _with_arguments(intended, call))
             if isinstance(intended, Done):
                 break
 
@@ -241,6 +241,15 @@ class Draft:
         read = (self.run.circle.read(call) for call in said.tool_calls)
         codes = (call.code for call in read if isinstance(call, CodeCall))
         return "\n\n".join(filter(None, (said.content, *codes)))
+
+
+def _with_arguments(refused: Observation, call: ToolCall) -> Observation:
+    """A call that was refused before anybody read its arguments, with them."""
+    try:
+        args = freeze(msgspec.json.decode(call.arguments))
+    except (msgspec.DecodeError, RecursionError, InvalidPayload):
+        return refused
+    return replace(refused, args=args) if isinstance(args, Mapping) else refused
 
 
 def frozen(value: object) -> Any:

@@ -100,7 +100,7 @@ async def test_calls_that_never_left_the_circle_are_observed_too() -> None:
     await story.cast()
     await story.says(
         1,
-        call("nope", "a"),
+        call("nope", "a", x=1),
         call("echo", "b", text="1"),
         call("done", "c"),
         call("done", "d", answer=[1]),
@@ -117,6 +117,7 @@ async def test_calls_that_never_left_the_circle_are_observed_too() -> None:
         ("done", True, "c"),
         ("done", False, "d"),
     ]
+    assert turn.gate_calls[0].args == {"x": 1}
     assert turn.gate_calls[1].result == "failed: broken"
     assert "Error: failed: broken\n" in turn.observation
     assert turn.result == (1,)
