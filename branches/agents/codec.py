@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from branches.agents.code import CodeRun
 from branches.agents.crystal import ToolCall, Usage
@@ -52,6 +53,7 @@ from policies import (
 
 UTTERANCE: Final = "utterance"
 FOLDED_FIELDS: Final = ("turn", "through", "kept", "context_limit", "summary", "usage")
+_encoder = msgspec.json.Encoder()
 GateOutcome = AgentToolResult | AgentToolFault | GateReturned | EntityReturned
 
 
@@ -170,16 +172,19 @@ class AgentsCodec:
                 return [*thoughts, Writing(AgentResponse(sender=self._sender, text=text, last=last))]
             return [*thoughts, Writing(EntityReturned(text=text, last=last), correlation_id=run)]
         if said.first is not None:
+            first, *others = said.tool_calls
+            if first.arguments == _as_text(said.first):
+                first = replace(first, arguments="")
             whole = Utterance(
                 turn=turn,
                 content=said.content,
-                tool_calls=said.tool_calls,
+                tool_calls=(first, *others),
                 usage=said.usage,
                 duration_ms=said.duration_ms,
             )
             calling = AgentToolCall(
                 correlation_id=gate_call_id(run, turn, 0),
-                tool_name=said.tool_calls[0].gate,
+                tool_name=first.gate,
                 arguments=thaw(said.first),
                 scope=None if run == self._run else run,
                 said=whole,
@@ -259,11 +264,14 @@ def utterance_in(record: Record[Entry]) -> AgentUtterance | None:
         case AgentUtterance():
             return entry
         case AgentToolCall(said=Utterance() as said):
+            first, *others = said.tool_calls
+            if not first.arguments:
+                first = replace(first, arguments=_as_text(entry.arguments))
             return AgentUtterance(
                 run=entry.scope or run,
                 turn=said.turn,
                 content=said.content,
-                tool_calls=said.tool_calls,
+                tool_calls=(first, *others),
                 usage=said.usage,
                 duration_ms=said.duration_ms,
             )
@@ -342,6 +350,11 @@ def gate_outcome(entry: GateOutcome) -> Step:
         return action_result("gate", {"result": entry.result})
     except InvalidPayload as error:
         return error_result("gate", "bad_result", f"the gate answered with something unreadable: {error.reason}")
+
+
+def _as_text(arguments: Mapping[str, Any]) -> str:
+    """Arguments as compact JSON, which is how most crystals write them."""
+    return _encoder.encode(arguments).decode()
 
 
 def _ended(payload: Any) -> dict[str, Any]:

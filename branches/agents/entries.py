@@ -70,7 +70,10 @@ class AgentStreamCompleted(Entry, frozen=True, kw_only=True):
 
 
 class Utterance(msgspec.Struct, frozen=True, kw_only=True):
-    """What the crystal answered in a turn. Tool calls keep the provider's ids and text."""
+    """What the crystal answered in a turn. Tool calls keep the provider's ids and text.
+
+    Where the first call's text is what its `AgentToolCall` already has, as compact JSON, it is left empty here.
+    """
 
     turn: int
     content: str | None

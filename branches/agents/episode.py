@@ -136,7 +136,7 @@ class Episode:
         call recorded, as it does after a restart.
         """
         circle = self.cantrip.circle
-        intended = circle.read(tool_calls[0]) if tool_calls else None
+        intended = circle.read(tool_calls[0]) if tool_calls and tool_calls[0].arguments else None
         if isinstance(intended, GateCall) and any(gate.name == intended.gate for gate in circle.outward):
             return dict(intended.arguments)
         return None

@@ -235,6 +235,23 @@ async def test_an_answer_is_recorded_together_with_the_call_that_it_begins_with(
     assert [said.turn for record in await bench.records() if (said := utterance_in(record))] == [1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("text", "written"), [('{"text":"1","n":1.50}', '{"text":"1","n":1.50}'), ('{"text":"1"}', "")]
+)
+async def test_what_the_crystal_called_with_is_written_once_and_read_as_it_was(text: str, written: str) -> None:
+    bench = Bench()
+    answer = CrystalResponse(tool_calls=(ToolCall("t1", "echo", text),))
+    async with bench.serve(ScriptedCrystal([answer, says("ok")])):
+        await bench.talk("go")
+    (called,) = await bench.records("AgentToolCall")
+    assert isinstance(called.entry, AgentToolCall)
+    assert called.entry.said is not None
+    assert called.entry.said.tool_calls[0].arguments == written
+    utterance = utterance_in(called)
+    assert utterance is not None
+    assert utterance.tool_calls == answer.tool_calls
+
+
 async def test_a_turn_records_usage_duration_and_a_digest_instead_of_the_messages() -> None:
     bench = Bench()
     script = [calls(("echo", {"text": "secret"}), usage=Usage(100, 50, 7)), finishes("ok")]
