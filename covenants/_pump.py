@@ -14,6 +14,7 @@ from covenants.applied import cursor_name
 from covenants.dead_letters import DeadLetter
 from covenants.routing import RoutedBy, TransformFailed
 from journals import (
+    DerivedIds,
     Draft,
     Entry,
     EntryRegistry,
@@ -27,11 +28,11 @@ from journals import (
     Term,
     Unacknowledged,
     Unreadable,
-    derive_id,
 )
 
 FEW = 32
 _BATCH = 900
+_MADE_BYTES = 8 * 1024 * 1024
 _SAVE_EVERY = 256
 _IDLE_SAVE_S = 30.0
 _REASON_CHARS = 4000
@@ -89,6 +90,9 @@ class Pump:
             self._begins[journal.name] = min(start, self._begins.get(journal.name, start))
         self._wanted = _Wanted(set(self._routes), source.registry)
         self._position = 0
+        self._ids: dict[str, DerivedIds] = {}
+        self._made: list[tuple[int, dict[str, list[Routed]]]] = []
+        self._made_bytes = 0
         self._writing: asyncio.Task[None] | None = None
         self._delivering = asyncio.Lock()
         self.routed = 0
@@ -121,7 +125,8 @@ class Pump:
             try:
                 await self.take()
                 async for record in self._source.read(after=self._position, before=upto + 1, kinds=self._wanted):
-                    await self._deliver([record])
+                    self._make([record])
+                    await self._deliver()
                 self._position = max(self._position, upto)
                 return await self._save(1)
             except (FenceRefused, Unacknowledged) as reason:
@@ -144,21 +149,31 @@ class Pump:
         try:
             while True:
                 if self._writing is None:
-                    group = await anext(groups)
-                else:  # a batch is under way: hear of its end, however long nothing follows
-                    following = asyncio.ensure_future(anext(groups))
-                    await asyncio.wait({following, self._writing}, return_when=asyncio.FIRST_COMPLETED)
-                    if self._writing.done():
-                        await self._written()
-                    group = await following
-                async with self._delivering:
-                    await self._deliver(group)
+                    if not self._made:
+                        self._make(await anext(groups) if following is None else await following)
+                        following = None
+                    async with self._delivering:
+                        await self._deliver()
+                    continue
+                # A batch is under way: what follows is made ready, and its end is heard of, however long nothing does.
+                waiting: set[asyncio.Future[Any]] = {self._writing}
+                if len(self._made) < _BATCH and self._made_bytes < _MADE_BYTES:
+                    following = following or asyncio.ensure_future(anext(groups))
+                    waiting.add(following)
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                if following is not None and following.done():
+                    self._make(following.result())
+                    following = None
+                if self._writing.done():
+                    await self._written()
         finally:
             under_way: list[asyncio.Future[Any]] = [task for task in (following, self._writing) if task is not None]
             for task in under_way:
                 task.cancel()
             await asyncio.gather(*under_way, return_exceptions=True)
             self._writing = None
+            self._made.clear()
+            self._made_bytes = 0
             await groups.aclose()
 
     async def _save_when_idle(self) -> None:
@@ -176,17 +191,30 @@ class Pump:
             if cursor.lag(self._position) >= lag:
                 await cursor.save(self._position, self._position)
 
-    async def _deliver(self, group: list[Record[Entry]]) -> None:
-        for chunk in (group[start : start + _BATCH] for start in range(0, len(group), _BATCH)):
-            effects = [self._effects(record) for record in chunk]
-            await self._written()
-            await self._save(_SAVE_EVERY)
-            if len(chunk) <= FEW:
-                for record, made in zip(chunk, effects, strict=True):
-                    await self._write_one(made, record.position)
-                    self._position = record.position
-            else:  # the server works on this batch while the next one is made
-                self._writing = asyncio.create_task(self._write_many(effects, chunk[-1].position))
+    def _make(self, group: list[Record[Entry]]) -> None:
+        """Make the effects of these records ready to be written."""
+        for record in group:
+            effects = self._effects(record)
+            self._made.append((record.position, effects))
+            for packed in effects.values():
+                for routed in packed:
+                    self._made_bytes += len(routed.message.body)
+
+    async def _deliver(self) -> None:
+        """Write what is ready: one by one where that is little, else begin a batch, as large as one may be."""
+        await self._save(_SAVE_EVERY)
+        made = self._made
+        if len(made) <= FEW:
+            self._made, self._made_bytes = [], 0
+            for position, effects in made:
+                await self._write_one(effects, position)
+                self._position = position
+            return
+        batch, self._made = made[:_BATCH], made[_BATCH:]
+        if not self._made:
+            self._made_bytes = 0
+        effects, upto = [effects for _, effects in batch], batch[-1][0]
+        self._writing = asyncio.create_task(self._write_many(effects, upto))
 
     async def _written(self) -> None:
         """Wait until the batch under way has arrived. Raises what its writing raised."""
@@ -305,18 +333,24 @@ class Pump:
         cursor = self._cursors[target.name]
         if record.position <= cursor.position:
             return
-        draft = routed_draft(entry, record, route, number, self._source.log.incarnation, hops or record.hops)
+        ids = self._ids.get(route)
+        if ids is None:
+            ids = self._ids[route] = routed_ids(route, self._source)
+        draft = routed_draft(entry, record, route, ids(record.position, number), hops or record.hops)
         effects.setdefault(target.name, []).append(cursor.pack(draft, record.position))
 
 
-def routed_draft(
-    entry: Entry, record: Record[Entry], route: str, number: int, incarnation: str, hops: int = 0
-) -> Draft:
+def routed_ids(route: str, source: Journal) -> DerivedIds:
+    """The ids of what a route makes of a journal's records, by their positions and the number of the effect."""
+    return DerivedIds("route", route, source.name, source.log.incarnation)
+
+
+def routed_draft(entry: Entry, record: Record[Entry], route: str, id: str, hops: int = 0) -> Draft:
     """What a route writes: session, correlation and origin of its source, and an id that derives from it."""
     return Draft(
         entry=entry,
         session=record.session,
-        id=derive_id("route", route, record.journal, incarnation, record.position, number),
+        id=id,
         correlation_id=record.correlation_id,
         causation_id=record.id,
         origin=record.origin,

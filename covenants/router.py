@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from msgspec import UNSET
 
-from covenants._pump import Pump, routed_draft
+from covenants._pump import Pump, routed_draft, routed_ids
 from covenants.applied import SESSION, Beginning, term_of
 from covenants.applying import apply_covenant
 from covenants.routing import RoutedBy, TransformFailed
@@ -107,9 +107,9 @@ class Router:
                     continue
                 for number, entry in enumerate(entries):
                     with suppress(InvalidEntry, InvalidName):
-                        await self._send(entry, record, route, number, source.log.incarnation)
+                        await self._send(entry, record, route, routed_ids(route.name, source)(record.position, number))
 
-    async def _send(self, entry: Entry, record: Record[Entry], route: RoutedBy, number: int, incarnation: str) -> None:
+    async def _send(self, entry: Entry, record: Record[Entry], route: RoutedBy, id: str) -> None:
         assert route.target_instance is not None
         target = self._short_lived[route.target_instance]
-        await target.send(routed_draft(entry, record, route.name, number, incarnation))
+        await target.send(routed_draft(entry, record, route.name, id))

@@ -21,7 +21,7 @@ from journals._errors import (
     UnknownKind,
 )
 from journals._export import InvalidLine, export_line, parse_line
-from journals._ids import derive_id, random_id
+from journals._ids import DerivedIds, derive_id, random_id
 from journals._journal import Clock, Journal
 from journals._memory import MemoryStore
 from journals._record import Appended, Claim, Draft, Lane, Record
@@ -38,6 +38,7 @@ __all__ = [
     "Claim",
     "ClaimLost",
     "Clock",
+    "DerivedIds",
     "Draft",
     "Durability",
     "EmbeddedServer",

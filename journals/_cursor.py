@@ -48,7 +48,7 @@ class CursorState(msgspec.Struct, frozen=True):
     floor: int = 0
 
 
-class Routed(NamedTuple):
+class Routed(msgspec.Struct, frozen=True, gc=False):
     """One effect of one source record, packed and ready to be written."""
 
     message: Message

@@ -6,6 +6,8 @@ import hashlib
 from functools import lru_cache
 from typing import NamedTuple
 
+import msgspec
+
 from journals._entry import Entry, EntryRegistry, Unreadable
 from journals._errors import InvalidEntry
 from journals._log import Log, Message, Stored
@@ -92,7 +94,7 @@ class Envelope:
             return self.unpack_inline(stored)
         large = await self._log.get_blob(digest)
         problem = f"its large body {digest[:80]!r} is not in the store" if large is None else None
-        return self.unpack_inline(stored if large is None else stored._replace(body=large), problem)
+        return self.unpack_inline(stored if large is None else msgspec.structs.replace(stored, body=large), problem)
 
     def unpack_inline(self, stored: Stored, problem: str | None = None) -> Record[Entry] | None:
         """The same for a message that has its body with it.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 
-class Message(NamedTuple):
+class Message(msgspec.Struct, frozen=True, gc=False):
     """What is stored: a subject below the journal's own (`in.<session>`), headers and a body."""
 
     subject: str
@@ -14,7 +16,7 @@ class Message(NamedTuple):
     body: bytes
 
 
-class Stored(NamedTuple):
+class Stored(msgspec.Struct, frozen=True, gc=False):
     """A message as it stands in the log. `time` is the server's, in seconds since the epoch."""
 
     position: int
@@ -24,7 +26,7 @@ class Stored(NamedTuple):
     time: float
 
 
-class Fence(NamedTuple):
+class Fence(msgspec.Struct, frozen=True, gc=False):
     """A condition on a write: the last message on this literal subject stands at this position (0: there is none)."""
 
     subject: str

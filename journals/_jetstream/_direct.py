@@ -114,7 +114,7 @@ async def _batch(stream: Stream, subject: str, start: int) -> tuple[list[Stored]
         await asyncio.sleep(_LAG_WAIT)
         return None
     cut = len(stream.prefix)
-    group = [_stored(parse_headers(raw), body, cut) for _, _, raw, body in deliveries]
+    group = [_stored(parse_headers(each.headers), each.body, cut) for each in deliveries]
     return group, end.get("Status") == _NOT_FOUND or end.get("Nats-Num-Pending") == "0"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
 from contextlib import aclosing
 from functools import partial
+from itertools import islice
 
 from journals._ids import random_id
 from journals._jetstream._blobs import Blobs
@@ -45,16 +46,19 @@ class JetStreamLog:
         if len(messages) == 1:
             return await self.append(messages[0], fence)
         prefix, batch = self._prefix, random_id()[:10]
-        frames: list[tuple[str, dict[str, str], bytes]] = []
-        for number, (subject, headers, body) in enumerate(messages, 1):
-            headers = {_BATCH_ID: batch, _BATCH_SEQUENCE: str(number), **headers}
-            if number == 1 and fence is not None:
-                headers[FENCE] = str(fence.position)
-                if fence.subject != subject:
-                    headers[FENCE_SUBJECT] = prefix + fence.subject
-            frames.append((prefix + subject, headers, body))
-        subject, headers, body = frames.pop()
-        self._publisher.send_all(frames)
+
+        def frames() -> Iterator[tuple[str, dict[str, str], bytes]]:
+            for number, message in enumerate(messages, 1):
+                headers = {_BATCH_ID: batch, _BATCH_SEQUENCE: str(number), **message.headers}
+                if number == 1 and fence is not None:
+                    headers[FENCE] = str(fence.position)
+                    if fence.subject != message.subject:
+                        headers[FENCE_SUBJECT] = prefix + fence.subject
+                yield prefix + message.subject, headers, message.body
+
+        each = frames()
+        self._publisher.send_all(islice(each, len(messages) - 1))
+        subject, headers, body = next(each)
         tell = partial(self._tails.wrote, messages) if self._tails.listened_to else None
         return await self._publisher.publish(subject, {**headers, _BATCH_COMMIT: "1"}, body, tell)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 
 import msgspec
@@ -129,7 +129,7 @@ class Publisher:
             future.set_exception(Unacknowledged(f"not sent: {error or type(error).__name__}"))
         return future
 
-    def send_all(self, messages: Sequence[tuple[str, dict[str, str], bytes]]) -> None:
+    def send_all(self, messages: Iterable[tuple[str, dict[str, str], bytes]]) -> None:
         """Send without waiting for anything, nor for knowing whether it went well."""
         with suppress(nats.errors.Error, OSError):
             self._client.publish_checked(messages)

@@ -106,7 +106,8 @@ class Reading:
         messages, self._buffer = self._buffer, []
         group: list[Stored] = []
         cut = len(self._stream.prefix)
-        for subject, reply, raw, body in messages:
+        for message in messages:
+            reply, raw = message.reply, message.headers
             if not reply:  # from the server itself; a message of the stream has the consumer's numbers there
                 self._status(parse_headers(raw))
                 continue
@@ -121,7 +122,9 @@ class Reading:
             self.position, self.pending = position, int(fields[8 + shift])
             if position > self.known:
                 headers = parse_headers(raw) if raw else {}
-                group.append(Stored(position, subject[cut:], headers, body, int(fields[7 + shift]) / _SECOND))
+                group.append(
+                    Stored(position, message.subject[cut:], headers, message.body, int(fields[7 + shift]) / _SECOND)
+                )
         return group
 
     def _status(self, headers: dict[str, str]) -> None:

@@ -129,7 +129,12 @@ class SharedTail:
         if self._source is None or first != self._position + 1:
             return
         now = time.time()
-        self._give([Stored(first + number, *message, now) for number, message in enumerate(messages)])
+        self._give(
+            [
+                Stored(position, message.subject, message.headers, message.body, now)
+                for position, message in enumerate(messages, first)
+            ]
+        )
         self._source.known = last
 
     def _give(self, group: list[Stored]) -> None:

@@ -159,7 +159,7 @@ async def test_a_record_that_nobody_can_decode_is_a_dead_letter_and_not_a_stuck_
     await world.ping(1)
     for headers, body in [({"Coven-Version": "7"}, b"{}"), ({}, b"\xff\xfe"), ({"Coven-Kind": "Vanished"}, b"{}")]:
         message = source._envelope.pack(Draft(entry=Ping(number=0), session="s", id="bad"), Lane.IN, 1.0)
-        await source.log.append(message._replace(headers={**message.headers, **headers}, body=body))
+        await source.log.append(msgspec.structs.replace(message, headers={**message.headers, **headers}, body=body))
     await world.ping(1, start=1)
     async with world.routing():
         assert numbers(await world.arrive(2)) == [0, 1]

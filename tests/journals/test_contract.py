@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
+import msgspec
 import pytest
 
 from journals import (
@@ -371,7 +372,9 @@ class TestUnreadable:
         await journal.append(Heard(text="new"), session="s")
         message = journal._envelope.pack(Draft(entry=Heard(text="-"), session="s", id="old"), Lane.IN, 1.0)
         body = b'{"kind":"Heard","words":"once"}'
-        await journal.log.append(message._replace(headers={**message.headers, "Coven-Version": "1"}, body=body))
+        await journal.log.append(
+            msgspec.structs.replace(message, headers={**message.headers, "Coven-Version": "1"}, body=body)
+        )
         assert [record.entry async for record in journal.read()] == [
             Heard(text="new"),
             Heard(text="once", loudness=1.0),
@@ -391,7 +394,7 @@ class TestUnreadable:
         self, journal: Journal, headers: dict[str, str], body: bytes, reason: str
     ) -> None:
         message = journal._envelope.pack(Draft(entry=Said(text="x"), session="s", id="a"), Lane.IN, 1.0)
-        await journal.log.append(message._replace(headers={**message.headers, **headers}, body=body))
+        await journal.log.append(msgspec.structs.replace(message, headers={**message.headers, **headers}, body=body))
         good = (await journal.append(Said(text="good"), session="s")).record
         bad, after = [record async for record in journal.read()]
         assert after == good
