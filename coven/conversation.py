@@ -6,6 +6,7 @@ It needs nothing of the entity but its journal, so it is the same whether this p
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -14,6 +15,8 @@ import msgspec
 from branches.agents.codec import answer_of, utterance_in
 from branches.agents.crystal import Usage
 from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
+from branches.agents.events import AnyEvent, follow
+from branches.agents.loom import Loom, read_loom
 from branches.agents.naming import entity_id, run_id
 from journals import Journal, Record, random_id
 
@@ -93,6 +96,23 @@ class Conversation:
 
         found = await self._while_serving(response())
         return self._tell(prompt, found.entry, records)
+
+    async def events(self, intent: str, *, id: str | None = None) -> AsyncGenerator[AnyEvent]:
+        """Ask and watch: what happens in the episode on this intent, to its `FinalResponseEvent`.
+
+        Whoever stops watching does not stop the entity. Raises what `ask` raises.
+        """
+        prompt = await self.send(intent, id=id)
+        async with aclosing(follow(self.journal, prompt)) as happening:
+            try:
+                while True:
+                    yield await self._while_serving(anext(happening))
+            except StopAsyncIteration:
+                return
+
+    async def loom(self) -> Loom:
+        """Every turn of this conversation, and of those that it was forked from."""
+        return await read_loom(self.journal, self.session)
 
     async def cancel(self, prompt: Record[Any] | None = None) -> None:
         """Ask it to stop: the episode of this prompt, or whatever it is at."""
