@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from msgspec.structs import replace
+
 from branches.agents import AGENTS
 from branches.agents.cantrip import Cantrip
 from branches.agents.forking import fork
@@ -19,6 +21,7 @@ from branches.agents.service import AgentsService
 from branches.catalogue import LeafKind
 from branches.service import Service, first_error
 from branches.spellcasting import Substrate
+from coven.assembly import chunk_journal
 from coven.conversation import Conversation, Ended, InvalidCast
 from journals import Journal, MemoryStore, Store, random_id
 from policies import Clock, SystemClock
@@ -32,7 +35,7 @@ class Entity(Conversation):
     """A living entity: several intents in one conversation, each an episode of its own. Made by `invoke` (ENTITY-1)."""
 
     def __init__(self, session: str, hearth: Hearth, sender: str) -> None:
-        super().__init__(session, hearth.journal, hearth.serving, sender)
+        super().__init__(session, hearth.journal, hearth.serving, sender, chunks=hearth.chunks)
         self._hearth = hearth
 
     async def fork(
@@ -59,7 +62,7 @@ async def cast(cantrip: Cantrip, intent: str, **settings: Any) -> Ended:
     if not isinstance(intent, str) or not intent.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidCast("intent is required: say what the entity is to do")
     async with invoke(cantrip, **settings) as entity:
-        return await entity.ask(intent)
+        return replace(await entity.ask(intent), loom=await entity.loom())
 
 
 @asynccontextmanager
@@ -71,14 +74,17 @@ async def invoke(
     substrates: Mapping[str, Substrate] | None = None,
     clock: Clock | None = None,
     tool_timeout_s: float = 60.0,
+    stream: bool = False,
     sender: str = "caster",
 ) -> AsyncGenerator[Entity]:
     """A lasting entity (D-001), alive while the block runs. With the `session` of an earlier one it goes on.
 
-    `substrates` cast the spells among the circle's gates, by name: `{"fs": Filesystem(...)}`.
+    `substrates` cast the spells among the circle's gates, by name: `{"fs": Filesystem(...)}`. With `stream` the
+    text of its `events` comes in pieces, as far as the crystal gives it so.
     """
     name = session or f"cast-{random_id()}"
     settings: dict[str, Any] = {"substrates": substrates, "clock": clock, "tool_timeout_s": tool_timeout_s}
+    settings["stream"] = stream
     async with kindle(cantrip, store, sessions=[name], **settings) as hearth:
         yield hearth.entity(name, sender)
 
@@ -87,9 +93,14 @@ class Hearth:
     """The services that a cantrip needs, running over a store; makes the entities that live there."""
 
     def __init__(
-        self, journal: Journal, agents: AgentsService, serving: asyncio.Task[None], sessions: set[str]
+        self,
+        journal: Journal,
+        chunks: Journal | None,
+        agents: AgentsService,
+        serving: asyncio.Task[None],
+        sessions: set[str],
     ) -> None:
-        self.journal, self.serving = journal, serving
+        self.journal, self.chunks, self.serving = journal, chunks, serving
         self._agents, self._sessions = agents, sessions
 
     def __repr__(self) -> str:
@@ -112,6 +123,7 @@ async def kindle(
     substrates: Mapping[str, Substrate] | None = None,
     clock: Clock | None = None,
     tool_timeout_s: float = 60.0,
+    stream: bool = False,
 ) -> AsyncGenerator[Hearth]:
     """Run the services that a cantrip needs while the block runs. They serve the sessions of this hearth alone.
 
@@ -121,6 +133,9 @@ async def kindle(
     served = set(sessions)
     async with AsyncExitStack() as closing:
         journal = await store.open(NAME, AGENTS.registry())
+        chunks = None
+        if stream:
+            chunks = await store.open(chunk_journal(NAME), AGENTS.registry(short_lived=True), short_lived=True)
         owner = random_id()
         agents = AgentsService(
             NAME,
@@ -129,6 +144,7 @@ async def kindle(
             owner=owner,
             tool_timeout_s=tool_timeout_s,
             clock=clock or SystemClock(),
+            chunk_journal=chunks,
             medium=_mediums(closing),
             serves=served.__contains__,
         )
@@ -137,7 +153,7 @@ async def kindle(
             services += await _spellcasting(store, journal, substrates, owner)
         serving = asyncio.create_task(_serve(services))
         try:
-            yield Hearth(journal, agents, serving, served)
+            yield Hearth(journal, chunks, agents, serving, served)
         finally:
             serving.cancel()
             await asyncio.wait([serving])

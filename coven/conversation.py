@@ -30,7 +30,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
     `answer` is what `done` was given, or the last text; `ending` is `terminated`, `truncated` (by `ward`), `failed` or
     `cancelled`, and `error` says why where it did not end well. `turns` and `usage` are those of this episode, its
-    children's not counted.
+    children's not counted. `loom` has every turn of the session; only `cast` reads it, since
+    nobody can afterwards.
     """
 
     answer: Any
@@ -43,16 +44,27 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str
     turns: int
     usage: Usage
+    loom: Loom | None = None
 
 
 class Conversation:
     """The entity of a session, as an asker sees it: several intents, each an episode of its own."""
 
     def __init__(
-        self, session: str, journal: Journal, serving: asyncio.Task[None], sender: str, *, origin: str | None = None
+        self,
+        session: str,
+        journal: Journal,
+        serving: asyncio.Task[None],
+        sender: str,
+        *,
+        origin: str | None = None,
+        chunks: Journal | None = None,
     ) -> None:
-        """`serving` is whatever lets it live here; it ends by an error only. `origin` says where its prompts began."""
-        self.session, self.journal = session, journal
+        """`serving` is whatever lets it live here; it ends by an error only. `origin` says where its prompts began.
+
+        `chunks` is the short-lived journal in which text comes in pieces.
+        """
+        self.session, self.journal, self._chunks = session, journal, chunks
         self._serving, self._sender, self._origin = serving, sender, origin
 
     def __repr__(self) -> str:
@@ -118,6 +130,22 @@ class Conversation:
         """Ask it to stop: the episode of this prompt, or whatever it is at."""
         cancel = AgentCancel(prompt=None if prompt is None else prompt.id)
         await self.journal.append(cancel, session=self.session, origin=self._origin)
+
+    async def events(self, intent: str, *, id: str | None = None) -> AsyncGenerator[AnyEvent]:
+        """One episode on this intent, event by event as it happens, to its final response.
+
+        Events only inform: who stops listening changes nothing. Raises what `ask` raises.
+        """
+        chunks = self._chunks
+        after = None if chunks is None else await chunks.end()
+        prompt = await self.send(intent, id=id)
+        async with aclosing(follow(self.journal, prompt, chunks, chunks_after=after)) as events:
+            while (event := await self._while_serving(anext(events, None))) is not None:
+                yield event
+
+    async def loom(self) -> Loom:
+        """Every turn of this session, of its children, and of those that it was forked from."""
+        return await read_loom(self.journal, self.session)
 
     async def _while_serving(self, work: Any) -> Any:
         """The work's result. Raises what makes the service fail, should that come first."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import coven
+from branches.agents.events import TextEvent
 from branches.agents.forking import NoSuchTurn
 from coven import Call, Cantrip, Ward, cast, circle, gate, invoke
 from coven.casting import InvalidCast
@@ -127,3 +128,23 @@ async def test_only_a_turn_that_has_ended_can_be_forked_from() -> None:
             with pytest.raises(NoSuchTurn, match="cannot be forked"):
                 await entity.fork(turn)
         assert (await entity.fork(-1)).session != entity.session
+
+
+async def test_what_happens_is_told_while_it_happens(store: Store) -> None:
+    crystal = ScriptedCrystal([calls(("add", {"a": 1, "b": 2}), text="I add."), says("One.\nTwo.\n")])
+    async with invoke(
+        Cantrip(crystal, Call(), circle(["done", add], [Ward(max_turns=5)])), store=store, stream=True
+    ) as entity:
+        told = [event async for event in entity.events("go")]
+    kinds = [type(event).__name__.removesuffix("Event") for event in told]
+    assert (kinds[0], kinds[-1]) == ("StepStart", "FinalResponse")
+    assert [kind for kind in kinds if kind.startswith("Tool")] == ["ToolCall", "ToolResult"]
+    assert "".join(event.text for event in told if isinstance(event, TextEvent)) == "I add.One.\nTwo.\n"
+
+
+async def test_a_cast_has_its_loom() -> None:
+    crystal = ScriptedCrystal([calls(("add", {"a": 1, "b": 2})), finishes("3")])
+    ended = await cast(Cantrip(crystal, Call(), circle(["done", add], [Ward(max_turns=5)])), "go")
+    assert ended.loom is not None
+    assert [turn.sequence for turn in ended.loom.turns] == [1, 2]
+    assert (ended.loom.turns[-1].terminated, ended.loom.turns[-1].parent_id) == (True, ended.loom.turns[0].id)
