@@ -6,6 +6,7 @@ import asyncio
 import bisect
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
+from operator import attrgetter
 
 from journals._entry import EntryRegistry
 from journals._errors import FenceRefused
@@ -13,16 +14,23 @@ from journals._ids import random_id
 from journals._journal import Journal
 from journals._log import Fence, Hears, Message, Stored
 from journals._names import check_plain_name
+from journals._store import SHORT_LIVED_S
 
 _GROUP = 500
+_FORGET_EVERY = 1000
+SHORT_LIVED_MESSAGES = 100_000
 
 
 class MemoryLog:
-    """A log in a list. Encoded like the real one, so that what works here works there."""
+    """A log in a list. Encoded like the real one, so that what works here works there.
 
-    def __init__(self, name: str, clock: Callable[[], float]) -> None:
-        self.name, self._clock = check_plain_name("journal", name), clock
+    A short-lived one forgets what is older than ten minutes, and at most 101,000 messages are kept.
+    """
+
+    def __init__(self, name: str, clock: Callable[[], float], *, short_lived: bool = False) -> None:
+        self.name, self._clock, self._short_lived = check_plain_name("journal", name), clock, short_lived
         self.incarnation = random_id()[:8]
+        self._forgotten = 0
         self._messages: list[Stored] = []
         self._positions: dict[str, list[int]] = {}
         self._blobs: dict[str, bytes] = {}
@@ -40,12 +48,14 @@ class MemoryLog:
         if fence is not None and self._head(fence.subject) != fence.position:
             raise FenceRefused(f"{fence.subject} stands at {self._head(fence.subject)}, not at {fence.position}")
         for message in messages:
-            position = len(self._messages) + 1
+            position = self._forgotten + len(self._messages) + 1
             self._messages.append(Stored(position, message.subject, message.headers, message.body, self._clock()))
             self._positions.setdefault(message.subject, []).append(position)
         grown, self._grown = self._grown, asyncio.Event()
         grown.set()
-        last = len(self._messages)
+        last = self._forgotten + len(self._messages)
+        if self._short_lived and last % _FORGET_EVERY < len(messages):
+            self._forget()
         await asyncio.sleep(0)  # others get their turn, as they do while a server answers
         return last
 
@@ -55,7 +65,8 @@ class MemoryLog:
 
     async def get(self, position: int) -> Stored | None:
         """See `Log.get`."""
-        return self._messages[position - 1] if 0 < position <= len(self._messages) else None
+        number = position - self._forgotten - 1
+        return self._messages[number] if 0 <= number < len(self._messages) else None
 
     async def last(self, subject: str) -> Stored | None:
         """See `Log.last`."""
@@ -63,28 +74,30 @@ class MemoryLog:
 
     async def end(self) -> int:
         """See `Log.end`."""
-        return len(self._messages)
+        return self._forgotten + len(self._messages)
 
     async def verify(self) -> None:
         """See `Log.verify`."""
 
     async def read(self, subject: str | None, after: int, before: int | None) -> AsyncGenerator[Sequence[Stored]]:
         """See `Log.read`."""
-        stop = len(self._messages) if before is None else min(before - 1, len(self._messages))
+        end = await self.end()
+        stop = end if before is None else min(before - 1, end)
         if subject is None:
-            for start in range(max(after, 0), stop, _GROUP):
-                yield self._messages[start : min(start + _GROUP, stop)]
+            while group := self._behind(after, min(max(after, self._forgotten) + _GROUP, stop)):
+                yield group
+                after = group[-1].position
             return
         positions = self._positions.get(subject, [])
         chosen = positions[bisect.bisect_right(positions, after) : bisect.bisect_right(positions, stop)]
         if chosen:
-            yield [self._messages[position - 1] for position in chosen]
+            yield [self._messages[position - self._forgotten - 1] for position in chosen]
 
     async def tail(self, after: int, hears: Hears) -> AsyncGenerator[Sequence[Stored]]:
         """See `Log.tail`."""
         while True:
             grown = self._grown
-            group = self._messages[after : after + _GROUP]
+            group = self._behind(after, max(after, self._forgotten) + _GROUP)
             if group:
                 after = group[-1].position
                 heard = [stored for stored in group if hears(stored)]
@@ -100,6 +113,24 @@ class MemoryLog:
     async def get_blob(self, digest: str) -> bytes | None:
         """See `Log.get_blob`."""
         return self._blobs.get(digest)
+
+    def _behind(self, after: int, upto: int) -> list[Stored]:
+        """What is kept between two positions, the latter inclusive."""
+        return self._messages[max(after - self._forgotten, 0) : max(upto - self._forgotten, 0)]
+
+    def _forget(self) -> None:
+        oldest = self._clock() - SHORT_LIVED_S
+        number = bisect.bisect_left(self._messages, oldest, key=attrgetter("time"))
+        number = max(number, len(self._messages) - SHORT_LIVED_MESSAGES)
+        if number == 0:
+            return
+        for subject in {stored.subject for stored in self._messages[:number]}:
+            positions = self._positions[subject]
+            del positions[: bisect.bisect_right(positions, self._forgotten + number)]
+            if not positions:
+                del self._positions[subject]
+        del self._messages[:number]
+        self._forgotten += number
 
     def _head(self, subject: str) -> int:
         positions = self._positions.get(subject)
@@ -118,7 +149,9 @@ class MemoryStore:
 
     async def open(self, name: str, registry: EntryRegistry, *, short_lived: bool = False) -> Journal:
         """The journal of this name, made if it is new. Each call is a writer of its own, as another process is."""
-        log = self._logs.get(name) or self._logs.setdefault(name, MemoryLog(name, self._clock))
+        log = self._logs.get(name)
+        if log is None:
+            log = self._logs[name] = MemoryLog(name, self._clock, short_lived=short_lived)
         return Journal(log, registry, clock=self._clock)
 
     async def close(self) -> None:

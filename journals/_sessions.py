@@ -93,12 +93,15 @@ class SubjectIndex:
     async def catch_up(self, log: Log) -> None:
         """Read what was written since, after a write that was refused or not answered.
 
-        Raises `StoreMismatch` when the log was replaced by another one, where nothing would ever fit again.
+        A short-lived log may have forgotten the subject meanwhile. Raises `StoreMismatch` when the log was replaced
+        by another one, where nothing would ever fit again.
         """
         head = self.head
         await self._refresh(log)
         if self.head == head:
             await log.verify()
+            newest = await log.last(self.subject)
+            self.head = min(head, 0 if newest is None else newest.position)
 
     async def _refresh(self, log: Log) -> None:
         self._read, self.read_at = False, next(_moments)

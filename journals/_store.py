@@ -7,6 +7,9 @@ from typing import Protocol
 from journals._entry import EntryRegistry
 from journals._journal import Journal
 
+SHORT_LIVED_S = 600
+"""After so many seconds a short-lived journal forgets."""
+
 
 class Store(Protocol):
     """Opens journals by name. `JetStreamStore` and `MemoryStore` are the two there are."""

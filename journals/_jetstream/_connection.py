@@ -19,6 +19,7 @@ from journals._urls import without_credentials
 
 MINIMUM_SERVER = (2, 14)
 _CONNECT_TIMEOUT = 5.0
+_ABSENT_TIMEOUT = 2.0
 _CLOSE_TIMEOUT = 1.0
 _RECONNECT_WAIT = 0.1
 _SOON = 0.01
@@ -48,6 +49,7 @@ class Connection:
         self._closed = ""
         self._last_error: Exception | None = None
         self._opened = False
+        self._opening: asyncio.Timeout | None = None
 
     def __repr__(self) -> str:
         return f"<Connection {self.url} {'connected' if self.client.is_connected else 'not connected'}>"
@@ -57,7 +59,7 @@ class Connection:
         """Connect and check the server. Raises `StoreUnavailable`, `StoreRefused`, `StoreMismatch`."""
         connection = cls(url, patience)
         try:
-            async with asyncio.timeout(_CONNECT_TIMEOUT):
+            async with asyncio.timeout(_CONNECT_TIMEOUT) as connection._opening:
                 await connection._connect(token, credentials)
         except (TimeoutError, OSError, nats.errors.Error) as error:
             explained = connection._explained(error)
@@ -92,7 +94,7 @@ class Connection:
             **options,
         )
         await self._asker.open()
-        self._opened = True
+        self._opened, self._opening = True, None
         self._connected.set()
 
     def _explained(self, error: Exception) -> StoreUnavailable | StoreRefused:
@@ -191,6 +193,17 @@ class Connection:
                 callback(denied["subject"])
         if not self._opened and _is_refusal(error):
             raise error  # ends the client's connecting, which would try the same credentials again
+        if self._opening is not None and isinstance(error, OSError):
+            self._wait_for_start(self._opening, error)
+
+    def _wait_for_start(self, opening: asyncio.Timeout, error: OSError) -> None:
+        """Nobody is there: it may just be starting, but that is waited for less long than for one that is slow."""
+        self._opening = None
+        reason = str(error) or type(error).__name__
+        _log.warning("no NATS server answers at %s yet (%s); waiting %.0f s for it", self.url, reason, _ABSENT_TIMEOUT)
+        soon = asyncio.get_running_loop().time() + _ABSENT_TIMEOUT
+        if not opening.expired():
+            opening.reschedule(min(soon, opening.when() or soon))
 
     async def _gone(self) -> None:
         """The client has closed: because we did, or for good, after something that it takes for fatal."""

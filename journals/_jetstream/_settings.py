@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from journals._errors import StoreMismatch
+from journals._store import SHORT_LIVED_S
 
-SHORT_LIVED_S = 600
 _MS = 1_000_000
 
 

@@ -22,7 +22,7 @@ from journals import (
     StoreRefused,
     StoreUnavailable,
 )
-from journals._jetstream import journal_settings
+from journals._jetstream import _connection, journal_settings
 from tests.journals.kinds import Said, registry
 
 
@@ -147,9 +147,13 @@ async def test_a_full_store_says_so_and_keeps_what_it_has(server: EmbeddedServer
         assert await numbers(journal) == list(range(written + 1))
 
 
-async def test_nobody_there(tmp_path: Path) -> None:
+async def test_nobody_there(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_connection, "_CONNECT_TIMEOUT", 3600)  # one that is there and slow is given more time
     with pytest.raises(StoreUnavailable, match=r"no NATS server answers at nats://127\.0\.0\.1:1 .*nats: embedded"):
         await JetStreamStore.connect("nats://127.0.0.1:1", "hearth")
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(said) == 1
+    assert said[0].startswith("no NATS server answers at nats://127.0.0.1:1 yet (")
 
 
 async def test_a_wrong_token_is_refused_and_not_repeated(server: EmbeddedServer) -> None:
@@ -230,6 +234,18 @@ async def test_a_short_lived_journal_may_have_another_age(server: EmbeddedServer
         await store.connection.api("STREAM.CREATE.hearth-chat-chunks", {**wanted, "max_age": 60_000_000_000})
         journal = await store.open("chat-chunks", registry(), short_lived=True)
         assert (await journal.append(Said(text="x"), session="s")).created
+
+
+async def test_a_writer_goes_on_in_a_session_that_a_short_lived_journal_has_forgotten(server: EmbeddedServer) -> None:
+    async with await connect(server) as store:
+        wanted = msgspec.to_builtins(journal_settings("hearth", "chunks", replicas=1, short_lived=True))
+        await store.connection.api("STREAM.CREATE.hearth-chunks", {**wanted, "max_age": 200_000_000})
+        journal = await store.open("chunks", registry(), short_lived=True)
+        await journal.append(Said(text="x"), session="s", id="a")
+        while await journal.last(session="s"):  # until its time is over
+            pass
+        appended = await asyncio.wait_for(journal.append(Said(text="y"), session="s", id="b"), 20)
+        assert appended.created
 
 
 async def test_streams_refuse_deletion_and_keep_the_smallest_duplicate_window(server: EmbeddedServer) -> None:
