@@ -14,7 +14,7 @@ from branches.agents.entries import AgentCancel, AgentPrompt, AgentToolFault, Ag
 from branches.agents.internal import AgentsSettled
 from branches.agents.medium import Medium, no_medium
 from branches.agents.session import Session, SessionUnreadable, Workshop
-from branches.agents.unanswered import SETTLED_SESSION, is_prompt, open_prompts
+from branches.agents.unanswered import SETTLED_SESSION, is_asking, open_prompts
 from branches.claims import Claims
 from branches.service import first_error
 from branches.settled import SETTLED_EVERY, Settled
@@ -116,7 +116,7 @@ class AgentsService:
 
     def _dispatch(self, record: Record[Entry], tasks: asyncio.TaskGroup) -> None:
         """Hand a record to its session. An answer that no session waits for stays recorded, and that is all."""
-        asks = is_prompt(record)
+        asks = is_asking(record)
         self._settled.see(record.position, asks=asks)
         session = self._working.get(record.session)
         if session is not None:

@@ -6,7 +6,8 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import cast as type_cast
+from contextlib import suppress
+from typing import TypeGuard
 
 import msgspec
 
@@ -21,10 +22,10 @@ from branches.agents.internal import CrystalCalled, EntityCast, EntityForked, Sa
 from branches.agents.medium import CodeEnding, Medium
 from branches.agents.naming import entity_id, run_id
 from branches.agents.past import fold_episode
-from branches.agents.unanswered import is_prompt
+from branches.agents.unanswered import is_asking, is_prompt
 from branches.claims import Claims
 from branches.settled import Settled
-from journals import Claim, Entry, Journal, Lane, Record, Unreadable, derive_id
+from journals import Claim, Entry, InvalidEntry, Journal, Lane, Record, Unreadable, derive_id
 from policies import Call, Clock, NonDeterminismError, Outcome, Recorder, Run, fingerprint
 
 _log = logging.getLogger("coven.agents")
@@ -43,7 +44,7 @@ class Reading:
     """A session on its way out of the journal: prompts without response, and what was recorded since the last one."""
 
     def __init__(self) -> None:
-        self.prompts: dict[str, Record[AgentPrompt]] = {}
+        self.prompts: dict[str, Record[Entry]] = {}
         self.since: list[Record[Entry]] = []
         self.position = 0
 
@@ -76,7 +77,7 @@ class Session:
         self._claim: Claim | None = None
         self._loaded_to: int | None = None
         self._arrived: list[Record[Entry]] = []
-        self._prompts: deque[Record[AgentPrompt]] = deque()
+        self._prompts: deque[Record[Entry]] = deque()
         self._unfinished: list[Record[Entry]] = []
         self._context = EntityContext()
         self._cast: EntityCast | None = None
@@ -109,7 +110,10 @@ class Session:
                 await self._load()
         while self._prompts:
             prompt = self._prompts.popleft()
-            await self._answer(prompt)
+            if is_prompt(prompt):
+                await self._answer(prompt)
+            else:
+                await self._refuse(prompt)
             await self._shop.settled.close(prompt.position)
 
     @property
@@ -127,13 +131,24 @@ class Session:
         if self._workspace is not None:
             await self._workspace.close()
 
+    async def _refuse(self, prompt: Record[Entry]) -> None:
+        """A prompt that cannot be read gets a response that says so, in its turn."""
+        reason = prompt.entry.reason if isinstance(prompt.entry, Unreadable) else f"it is a {prompt.kind}"
+        name, position = self._shop.name, prompt.position
+        _log.error("%s, session %r: the prompt at position %d cannot be read: %s", name, self.name, position, reason)
+        response = AgentResponse(sender=name, text=f"The prompt cannot be read: {reason}", ending="failed")
+        id = derive_id("refused", self.name, position)
+        with suppress(InvalidEntry):  # what somebody else wrote around it cannot be written again: the log has said it
+            await self._shop.journal.append(response, session=self.name, id=id, cause=prompt, expect=self._claim)
+
     def _sort(self, record: Record[Entry]) -> None:
         entry = record.entry
-        if isinstance(entry, AgentPrompt):
-            if is_prompt(record):
-                self._prompts.append(record)
+        if is_asking(record):
+            self._prompts.append(record)
         elif isinstance(entry, AgentCancel):
             self._cancel(entry)
+        elif isinstance(entry, AgentPrompt):
+            return  # imported: nobody waits for its answer
         elif self._recorder is not None:
             self._recorder.observe(record)
         else:
@@ -147,7 +162,7 @@ class Session:
                 await self._inherit(record.entry)
             else:
                 self._read(reading, record)
-        self._prompts.extend(prompt for prompt in reading.prompts.values() if is_prompt(prompt))
+        self._prompts.extend(prompt for prompt in reading.prompts.values() if is_asking(prompt))
         self._unfinished = reading.since
         self._loaded_to = reading.position
         arrived, self._arrived = self._arrived, []
@@ -168,7 +183,7 @@ class Session:
             else:
                 self._read(reading, record, until=fork)
         for prompt in reading.prompts.values():
-            if run_id(prompt.id) == fork.run and self._cast is not None:
+            if _is_read(prompt) and run_id(prompt.id) == fork.run and self._cast is not None:
                 self._fold(self._cast, prompt, reading.since, through=fork.turn)
 
     def _read(self, reading: Reading, record: Record[Entry], until: EntityForked | None = None) -> None:
@@ -178,7 +193,9 @@ class Session:
                 reason = f"its {entry.of_kind} cannot be read: {entry.reason}"
                 raise SessionUnreadable(self.name, reason)
             case AgentPrompt():
-                reading.prompts[record.id] = type_cast("Record[AgentPrompt]", record)
+                reading.prompts[record.id] = record
+            case Unreadable() if is_asking(record):
+                reading.prompts[record.id] = record
             case AgentCancel():
                 asked = reading.prompts.keys()
                 self._cancelled |= asked & {entry.prompt} if entry.prompt else asked
@@ -186,7 +203,7 @@ class Session:
                 self._cast = entry
             case AgentResponse():
                 prompt = reading.prompts.pop(record.causation_id or "", None)
-                if prompt is not None and self._cast is not None:
+                if prompt is not None and _is_read(prompt) and self._cast is not None:
                     through = until.turn if until is not None and run_id(prompt.id) == until.run else None
                     self._fold(self._cast, prompt, [*reading.since, record], through=through)
                 reading.since = []
@@ -315,3 +332,7 @@ class Session:
     def _streams(self, prompt: Record[AgentPrompt]) -> Callable[[str], Stream] | None:
         chunks = self._shop.chunks
         return None if chunks is None else lambda id: chunks.open(prompt, id)
+
+
+def _is_read(prompt: Record[Entry]) -> TypeGuard[Record[AgentPrompt]]:
+    return isinstance(prompt.entry, AgentPrompt)

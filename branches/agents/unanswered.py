@@ -6,7 +6,7 @@ from typing import Final, TypeGuard
 
 from branches.agents.entries import AgentPrompt, AgentResponse
 from branches.settled import Settled
-from journals import Entry, Record
+from journals import Entry, Lane, Record, Unreadable
 
 SETTLED_SESSION: Final = "agents.settled"
 _KINDS: Final = (AgentPrompt.kind(), AgentResponse.kind())
@@ -17,11 +17,17 @@ def is_prompt(record: Record[Entry]) -> TypeGuard[Record[AgentPrompt]]:
     return isinstance(record.entry, AgentPrompt) and not record.imported
 
 
-async def open_prompts(settled: Settled) -> list[Record[AgentPrompt]]:
+def is_asking(record: Record[Entry]) -> bool:
+    """Whether the record is to have a response: a prompt, or one that cannot be read, which is told so."""
+    unreadable = isinstance(record.entry, Unreadable) and record.kind == AgentPrompt.kind() and record.lane is Lane.IN
+    return is_prompt(record) or (unreadable and not record.imported)
+
+
+async def open_prompts(settled: Settled) -> list[Record[Entry]]:
     """The prompts that have no response, in order; opens them in `settled`. Memory grows with what is open."""
-    prompts: dict[tuple[str, str | None], Record[AgentPrompt]] = {}
+    prompts: dict[tuple[str, str | None], Record[Entry]] = {}
     async for record in settled.restart(_KINDS):
-        if is_prompt(record):
+        if is_asking(record):
             prompts[record.session, record.id] = record
         elif record.kind == AgentResponse.kind():
             prompts.pop((record.session, record.causation_id), None)

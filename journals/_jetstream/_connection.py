@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from socket import gaierror
 from typing import Any
 
 import msgspec
@@ -193,7 +194,7 @@ class Connection:
                 callback(denied["subject"])
         if not self._opened and _is_refusal(error):
             raise error  # ends the client's connecting, which would try the same credentials again
-        if self._opening is not None and isinstance(error, OSError):
+        if self._opening is not None and isinstance(error, (ConnectionRefusedError, gaierror)):
             self._wait_for_start(self._opening, error)
 
     def _wait_for_start(self, opening: asyncio.Timeout, error: OSError) -> None:

@@ -17,6 +17,7 @@ from branches.agents.unanswered import SETTLED_SESSION
 from branches.manifest import Direction
 from coven.testing import ScriptedCrystal, ScriptExhausted, calls, finishes, says
 from journals import Entry, EntryRegistry, Journal, Lane, MemoryStore, Store
+from journals._log import Message
 from tests.branches.agents.bench import GATES, Bench, Playbook, options
 from tests.policies.bench import DyingLog
 
@@ -202,6 +203,37 @@ async def test_a_session_with_entries_of_a_newer_program_is_left_alone() -> None
         await bench.ask("hello", session="a")
         assert (await bench.talk("hello", session="b")).text == "hello!"
     assert {r.session for r in await bench.records("AgentResponse")} == {"b"}
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_a_prompt_that_cannot_be_read_gets_a_response_that_says_so_in_its_turn(before: bool) -> None:
+    bench, crystal = Bench(), Parrot("first")
+    serving = bench.serve(crystal) if not before else None
+    if serving is not None:
+        await serving.__aenter__()
+    first = await bench.ask("first")
+    journal = await bench.open()
+    for id, session in (("newer", "s"), ("alone", "t")):
+        headers = {"Coven-Kind": "AgentPrompt", "Coven-Id": id, "Coven-Version": "9", "Coven-Correlation": "c"}
+        await journal.log.append(Message(f"in.{session}", headers, b"{}"))
+    if serving is None:
+        serving = bench.serve(crystal)
+        await serving.__aenter__()
+    await crystal.spoken_to.wait()
+    last = await bench.ask("last")
+    crystal.holding["first"].set()
+    assert [(await bench.response(prompt)).text for prompt in (first, last)] == ["first!", "last!"]
+    await bench.wait("AgentResponse", 4)
+    await serving.__aexit__(None, None, None)
+    responses = [r for r in await bench.records("AgentResponse") if r.causation_id in ("newer", "alone")]
+    assert {(r.session, r.correlation_id, r.entry.ending) for r in responses} == {  # type: ignore[attr-defined]
+        ("s", "c", "failed"),
+        ("t", "c", "failed"),
+    }
+    assert all("upgrade Coven here" in r.entry.text for r in responses)  # type: ignore[attr-defined]
+    async with bench.serve(crystal):
+        assert (await bench.talk("again")).text == "again!"
+    assert len(await bench.records("AgentResponse")) == 5
 
 
 async def test_a_bug_in_a_crystal_fails_the_service_visibly_and_the_next_one_goes_on() -> None:
