@@ -40,8 +40,14 @@ class Join(Enum):
     """Refuse: a whole coven runs once."""
     ALLOWED = auto()
     """Share it; whoever comes first starts it."""
+    RUNNING = auto()
+    """Share one that runs, and refuse where there is none."""
     WAIT = auto()
     """Wait until another process has started it, and share it."""
+
+
+class NotRunning(StoreUnavailable):
+    """The embedded server of a coven does not run."""
 
 
 class ServerMoved(StoreUnavailable):
@@ -197,6 +203,8 @@ async def _start_or_join(server: EmbeddedServer, folder: Path, join: Join, clock
     while True:
         if join is not Join.NEVER and (address := await find_server(folder)) is not None:
             return address
+        if join is Join.RUNNING:
+            raise NotRunning(f"no coven runs in {folder.parent}, so nothing comes; start it with `coven run`")
         if join is Join.WAIT:
             await clock.sleep(_LOOK_AGAIN_S)
             continue

@@ -107,9 +107,10 @@ def tail(
     session: Session = None,
     after: Annotated[int | None, typer.Option(help="Begin behind this position; 0 is the beginning.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="End after so many.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the coven runs.")] = False,
     output: Format = Output.TEXT,
 ) -> None:
-    """Print what is recorded from now on, until Ctrl-C. Waits for the coven if it does not run.
+    """Print what is recorded from now on, until Ctrl-C. The coven must run; `--wait` waits until it does.
 
     Examples:
 
@@ -122,7 +123,7 @@ def tail(
         from coven.link import Join
         from coven.shelf import shelf_of
 
-        async with shelf_of(file, nats, Join.WAIT) as shelf:
+        async with shelf_of(file, nats, Join.WAIT if wait else Join.RUNNING) as shelf:
             journal = await shelf.open(name)
             start = await journal.end() if after is None else after
             await _print(journal.tail(start, kinds=kind, session=session), output, limit)

@@ -63,6 +63,14 @@ def test_help_shows_every_command_with_an_example(coven):
     assert "Exit codes" in coven("--help").out
 
 
+def test_a_tail_of_a_coven_that_does_not_run_says_so(coven, project):
+    ran = coven("journal", "tail", "chat")
+    assert ran.code == 1
+    assert ran.out == ""
+    assert "no coven runs in" in ran.err
+    assert "coven run" in ran.err
+
+
 def test_version_and_completion(coven):
     assert coven("--version").out.startswith("coven ")
     assert "--install-completion" in coven("--help").out

@@ -11,7 +11,7 @@ import pytest
 
 from coven.configuration import configure
 from coven.lifecycle import ServiceChanged, State, system_registry
-from coven.link import Join, linked
+from coven.link import Join, NotRunning, linked
 from journals import FolderTaken, StoreUnavailable
 
 
@@ -78,6 +78,15 @@ async def test_a_looker_on_waits_for_the_coven(config):
     async with linked(config, Join.NEVER) as link:
         await write(link, "a")
         assert await looking == ["a"]
+
+
+async def test_who_looks_for_what_comes_is_told_that_nothing_will(config):
+    with pytest.raises(NotRunning, match=r"no coven runs in .*; start it with `coven run`"):
+        async with linked(config, Join.RUNNING):
+            pass
+    async with linked(config, Join.NEVER) as link, linked(config, Join.RUNNING) as looking:
+        await write(link, "a")
+        assert await written(looking) == ["a"]
 
 
 async def test_a_server_that_dies_is_brought_back_with_all_that_was_acknowledged(config):
