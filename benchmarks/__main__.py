@@ -10,8 +10,20 @@ from pathlib import Path
 
 from benchmarks.harness import Result, show, write
 
-ALL = ("append", "read", "sessions", "hop", "round_trip", "turn", "turn_memory", "folded", "entities", "resume")
-_ANYWHERE = ("read", "sessions", "turn", "turn_memory", "folded", "entities", "resume")
+ALL = (
+    "append",
+    "read",
+    "sessions",
+    "hop",
+    "round_trip",
+    "turn",
+    "turn_memory",
+    "folded",
+    "entities",
+    "resume",
+    "replay",
+)
+_ANYWHERE = ("read", "sessions", "turn", "turn_memory", "folded", "entities", "resume", "replay")
 
 
 async def main() -> int:

@@ -27,8 +27,8 @@ class _Waiting(NamedTuple):
 class Order:
     """Decides who goes on when several calls of a run are under way side by side.
 
-    Live, an outcome that was recorded is handed to its caller; when others are under way too, the next one follows
-    only after the event loop has had time for all that the first one set off. On replay the same happens in the
+    Live, an outcome that was recorded is handed to its caller; but where calls are made side by side, only after the
+    event loop has had time for all that the last call and the last outcome set off. On replay the same happens in the
     journal's order: an outcome is handed over when every call and every outcome that was recorded before it has found
     its caller. So branches that run side by side meet in the same order again, whatever they read: the ledger, the
     time, chance, or which of two equal calls came first. A run without such branches never waits here.
@@ -46,7 +46,7 @@ class Order:
         self._turns: dict[Slot, asyncio.Future[None]] = {}
         self._writers: deque[_Waiting] = deque()
         self._settling = self._watching = False
-        self._progress = 0
+        self._passes = self._progress = 0
 
     def __repr__(self) -> str:
         return f"<Order of {self._run}: {self._left} recorded left, {len(self._open)} calls under way>"
@@ -70,15 +70,18 @@ class Order:
         if slot in self._turns:
             self._advance()
 
-    def claim(self, slot: Slot) -> None:
-        """The policy has made this call now."""
+    def made(self, slot: Slot, *, side_by_side: bool) -> None:
+        """The policy has made this call now, and it is under way; `side_by_side` says that others may come with it."""
         slot.claimed = True
         self._progress += 1
+        if side_by_side or self._open:
+            self._stir()
+        self._open.add(slot)
         if self._turns or self._writers:
             self._advance()
 
     def enter(self, slot: Slot) -> None:
-        """This call is under way."""
+        """This scope's own calls have ended: it counts itself again."""
         self._open.add(slot)
 
     def leave(self, slot: Slot) -> None:
@@ -160,16 +163,22 @@ class Order:
         self._progress += 1
         self._open.discard(event.slot)
         if self._open:
-            self._settling = True
-            self._settle(_SETTLE_PASSES)
+            self._stir()
 
-    def _settle(self, passes: int) -> None:
-        """Let the event loop go round, so that all that the last outcome set off happens before the next one."""
-        if passes:
-            asyncio.get_running_loop().call_soon(self._settle, passes - 1)
-            return
-        self._settling = False
-        self._advance()
+    def _stir(self) -> None:
+        """Let the event loop go round, so that all that was set off now happens before anything is handed over."""
+        self._passes = _SETTLE_PASSES
+        if not self._settling:
+            self._settling = True
+            asyncio.get_running_loop().call_soon(self._settle)
+
+    def _settle(self) -> None:
+        self._passes -= 1
+        if self._passes:
+            asyncio.get_running_loop().call_soon(self._settle)
+        else:
+            self._settling = False
+            self._advance()
 
     def _watch(self) -> None:
         if not self._watching and self._left:

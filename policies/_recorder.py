@@ -111,12 +111,11 @@ class Recorder:
         return self._unclaimed[scope]
 
     def take(self, call: Call) -> Slot | None:
-        """The recorded call of this id, now claimed by its caller; None if it was never recorded."""
+        """The recorded call of this id, which its caller makes now; None if it was never recorded."""
         slot = self._slots.get(call.id)
         if slot is None or slot.claimed or slot is self.root:
             return None
         del self._unclaimed[slot.scope][call.id]
-        self.order.claim(slot)
         return slot
 
     def is_taken(self, call: Call) -> bool:
@@ -126,7 +125,6 @@ class Recorder:
     def open(self, call: Call) -> Slot:
         """A slot for a call that is made for the first time."""
         slot = self._slots[call.id] = Slot(call.action, 0.0, call.scope, call.seed)
-        slot.claimed = True
         return slot
 
     def follows(self, call: Call) -> bool:

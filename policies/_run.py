@@ -60,6 +60,7 @@ class Run:
         self._ceiling = frozenset(root.action.actions if ceiling is None else ceiling) | {root.action.policy}
         self._listen, self._catch_up, self._again = listen, catch_up, again
         self._under_way: defaultdict[str, set[asyncio.Task[object]]] = defaultdict(set)
+        self._tasks: dict[str, asyncio.Task[object] | None] = {}
 
     def __repr__(self) -> str:
         return f"<Run {self._root.id} of {self._root.action.policy} {self._recorder!r}>"
@@ -101,7 +102,7 @@ class Run:
         under_way, task = self._under_way[call.scope], asyncio.current_task()
         assert task is not None
         under_way.add(task)
-        order.enter(slot)
+        order.made(slot, side_by_side=task is not self._tasks.get(call.scope))
         try:
             self._compare(slot, call)
             if slot.outcome is None or self._again:
@@ -225,10 +226,12 @@ class Run:
             function = decorator(function)
         context = ScopeContext(self, call, allowed, slot.time, seed)
         self._order.leave(slot)
+        self._tasks[call.id] = asyncio.current_task()
         try:
             steps = _checked(policy.name, await function(call.action, context))
         finally:
             context.end()
+            del self._tasks[call.id]
             await self._stop(call.id)
         for left in self._recorder.unclaimed(call.id).values():
             raise NonDeterminismError(self._root.id, left.described, f"ends {policy.name} without it")
