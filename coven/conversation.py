@@ -109,23 +109,6 @@ class Conversation:
         found = await self._while_serving(response())
         return self._tell(prompt, found.entry, records)
 
-    async def events(self, intent: str, *, id: str | None = None) -> AsyncGenerator[AnyEvent]:
-        """Ask and watch: what happens in the episode on this intent, to its `FinalResponseEvent`.
-
-        Whoever stops watching does not stop the entity. Raises what `ask` raises.
-        """
-        prompt = await self.send(intent, id=id)
-        async with aclosing(follow(self.journal, prompt)) as happening:
-            try:
-                while True:
-                    yield await self._while_serving(anext(happening))
-            except StopAsyncIteration:
-                return
-
-    async def loom(self) -> Loom:
-        """Every turn of this conversation, and of those that it was forked from."""
-        return await read_loom(self.journal, self.session)
-
     async def cancel(self, prompt: Record[Any] | None = None) -> None:
         """Ask it to stop: the episode of this prompt, or whatever it is at."""
         cancel = AgentCancel(prompt=None if prompt is None else prompt.id)
