@@ -10,7 +10,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from covenants.routing import TransformFailed
-from journals import ClaimLost, Entry, JetStreamStore, Journal, MemoryStore
+from journals import ClaimLost, Entry, JetStreamStore, Journal, MemoryStore, StoreFull
 from tests.covenants.world import Failed, Ping, Pong, TestRoute, World, numbers, read_letters
 from tests.journals.flaky import Crash, flaky
 
@@ -186,3 +186,42 @@ async def test_dead_letters_that_were_deleted_do_not_come_again(world: World) ->
         await world.ping(1, start=3)
         (letter,) = await read_letters(world, 1)
     assert letter.entry.position == 4
+
+
+@pytest.mark.parametrize("store", ["jetstream"], indirect=True)
+async def test_a_target_that_is_full_stops_the_router_and_loses_nothing(store: JetStreamStore, world: World) -> None:
+    async def limit(size: int) -> None:
+        name = f"{store.coven}-b"
+        info = await store.connection.api(f"STREAM.INFO.{name}")
+        answer = await store.connection.api(f"STREAM.UPDATE.{name}", {**info["config"], "max_bytes": size})
+        assert "error" not in answer
+
+    await world.open("b")
+    await limit(8_000)
+    await world.ping(200)
+    for _ in range(2):
+        async with world.routing() as task:
+            await asyncio.wait([task], timeout=20)
+            with pytest.raises((StoreFull, BaseExceptionGroup)) as caught:
+                task.result()
+            assert isinstance(caught.value, StoreFull) or caught.group_contains(StoreFull, match="raise the limit")
+    await limit(-1)
+    async with world.routing():
+        assert numbers(await world.arrive(200)) == list(range(200))
+
+
+NAMES = ["\u00fc \U0001f408 a.b*c>d", "a/b@3", "..", "$JS.API", "x" * 150, "cursor.a"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_route_of_any_name_keeps_its_place(world: World, name: str) -> None:
+    routes = (TestRoute(), TestRoute(name=name, target_instance="c", from_beginning=True))
+    async with world.routing():
+        await world.ping(3)
+        await world.arrive(3)
+    for count in (3, 4, 5):
+        async with world.routing(*routes):
+            assert numbers(await world.arrive(count, "c")) == list(range(count))
+            await world.ping(1, start=count)
+            assert numbers(await world.arrive(count + 1)) == list(range(count + 1))
+            assert numbers(await world.arrive(count + 1, "c")) == list(range(count + 1))

@@ -77,6 +77,30 @@ async def test_appends_under_way_happen_once_through_three_kills(server: Embedde
             assert found == list(range(120))
 
 
+async def test_batches_under_way_are_written_whole_and_once_through_three_kills(server: EmbeddedServer) -> None:
+    async with await connect(server) as store:
+        journal = await store.open("chat", registry())
+        done = 0
+
+        async def write(session: str) -> None:
+            nonlocal done
+            for number in range(12):
+                drafts = [Draft(entry=Said(text="x", number=n), session=session, id=f"{number}-{n}") for n in range(50)]
+                assert all(appended.created for appended in await journal.append_all(drafts))
+                done += 1
+
+        writing = asyncio.gather(*(write(f"s{n}") for n in range(3)))
+        for wanted in (5, 15, 25):
+            await journal.wait_for(_when(lambda wanted=wanted: done >= wanted), timeout=60)
+            await kill_and_restart(server)
+        await writing
+        for session in ("s0", "s1", "s2"):
+            found = [(record.position, record.id) async for record in journal.read(session=session)]
+            assert [id for _, id in found] == [f"{number}-{n}" for number in range(12) for n in range(50)]
+            for start in range(0, 600, 50):
+                assert found[start + 49][0] - found[start][0] == 49
+
+
 def _when(condition: object):  # type: ignore[no-untyped-def]
     return lambda record: condition()  # type: ignore[operator]
 
