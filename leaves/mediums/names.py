@@ -42,17 +42,17 @@ def code_gates(gates: Sequence[GateDefinition], reserved: AbstractSet[str]) -> t
     """Where code finds each gate: every gate has its own place, whatever it is called.
 
     A name that is no identifier, that the language keeps for itself, or that is taken gets underscores or a number
-    (`get-weather` is `get_weather`); a dotted one is a namespace, unless its first part is a gate itself.
+    (`get-weather` is `get_weather`); a dotted one is a namespace, unless a part of it is a gate itself.
     """
     whole = {_identifier(gate.name, reserved) for gate in gates if "." not in gate.name}
     taken: set[tuple[str, ...]] = set()
     placed: list[CodeGate] = []
     for gate in sorted(gates, key=lambda gate: _identifier(gate.name, reserved) != gate.name):  # exact names come first
         path = _path(gate.name, whole, reserved)
-        number = 1
+        number, plain = 1, _identifier(gate.name, reserved)
         while _clashes(path, taken):
+            path = (plain if number == 1 else f"{plain}_{number}",)
             number += 1
-            path = (*path[:-1], f"{re.sub(r'_[0-9]+$', '', path[-1])}_{number}")
         taken.add(path)
         placed.append(CodeGate(path, gate))
     done = next((gate for gate in placed if gate.definition.name == DONE.name), None)

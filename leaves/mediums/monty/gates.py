@@ -12,8 +12,11 @@ from leaves.mediums.printed import clean
 _UNFIT = frozenset(("BaseException", "SystemExit", "KeyboardInterrupt", "StopIteration", "SyntaxError"))
 
 
-class _Gates:
-    """A namespace of gates; its name is what the entity sees of it."""
+class Gates:
+    """A namespace of gates, and all that an entity sees of it if it looks at one."""
+
+    def __repr__(self) -> str:
+        return "<gates>"
 
 
 def surface(gates: Sequence[CodeGate]) -> dict[str, Any]:
@@ -30,7 +33,7 @@ def surface(gates: Sequence[CodeGate]) -> dict[str, Any]:
     def wrap(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        space, inside = _Gates(), cast("dict[str, Any]", value)
+        space, inside = Gates(), cast("dict[str, Any]", value)
         for name, inner in inside.items():
             setattr(space, name, wrap(inner))
         return ClassInstance(space, eager_attrs=tuple(inside))

@@ -46,7 +46,7 @@ class Turn:
         self, session: AsyncMontySession, code: str, names: dict[str, Any]
     ) -> tuple[CodeOutcome, bytes | None]:
         """The outcome, and what the variables are now: None if they cannot be kept."""
-        from pydantic_monty import MontyComplete, MontyCrashedError, MontyRuntimeError, MontySyntaxError
+        from pydantic_monty import MontyComplete, MontyCrashedError, MontyError, MontyRuntimeError, MontySyntaxError
 
         self.session = session
         try:
@@ -69,6 +69,8 @@ class Turn:
             if error.timed_out:
                 return self.outcomes.too_slow(restored=True), None
             return self.outcomes.crashed("SystemError", "the engine failed at this code"), None
+        except MontyError as error:
+            return self.outcomes.crashed("SystemError", clean(str(error))), None
 
     # ---- how it ends
 

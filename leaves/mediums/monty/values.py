@@ -9,7 +9,7 @@ from typing import Any, cast
 from leaves.mediums.printed import clean
 
 _WIDEST = 2**63
-_DEPTH = 200
+_DEPTH = 100
 _SHOWN = 8
 
 
@@ -47,7 +47,12 @@ def shown(value: object, depth: int = _SHOWN) -> str:
         return f"{_name(value)}({inner})"
     if type(value) in (list, tuple, dict):
         return _nested(value, depth) if depth else "..."
-    return clean(repr(value))
+    if isinstance(value, type):
+        return f"<class '{value.__name__}'>"
+    try:
+        return clean(repr(value))
+    except (ValueError, RecursionError):  # an int of thousands of digits; what is nested without end
+        return f"<{_name(value)} that cannot be shown>"
 
 
 def _nested(value: object, depth: int) -> str:

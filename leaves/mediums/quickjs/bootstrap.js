@@ -1,6 +1,7 @@
 // Runs once, before any code of an entity, in the memory image that every sandbox begins with. It keeps for itself all
 // that it needs of the language, so that nothing an entity does to a prototype or a global reaches what stands here:
 // what crosses to the host is text made of strings alone, and what comes back is parsed into arrays, read by index.
+// After the first run nothing here may iterate, spread or destructure an array, since entities can redefine how.
 (function (send, show) {
   'use strict';
   const world = globalThis;
@@ -10,7 +11,7 @@
   const { isFinite: finite } = Number;
   const { imul } = Math;
   const objectPrototype = Object.prototype;
-  const [NativeError, NativeTypeError, NativeReferenceError] = [Error, TypeError, ReferenceError];
+  const [NativeError, NativeReferenceError] = [Error, ReferenceError];
   const [NativeMap, NativeSet, NativeDate, NativeRegExp, NativePromise] = [Map, Set, Date, RegExp, Promise];
   const NativeBuffer = ArrayBuffer;
   const NativeView = getPrototypeOf(Uint8Array);
@@ -120,10 +121,9 @@
     const enter = (args) => {
       let count = args.length;
       while (count > 0 && args[count - 1] === undefined) count--;
-      args.length = count;
-      const sent = stringify(args);
-      if (typeof sent !== 'string') throw new NativeTypeError(name + ': these arguments cannot be sent as JSON');
-      const reply = parse(send(name, sent));
+      let sent = '';
+      for (let n = 0; n < count; n++) sent += (n ? ',' : '[') + (stringify(args[n]) ?? 'null');
+      const reply = parse(send(name, count ? sent + ']' : '[]'));
       if (reply[0] === 0) return reply[1];
       if (reply[0] === 1) {
         const error = new NativeError(reply[2]);
@@ -158,13 +158,15 @@
       for (let m = 0; m < path.length - 1; m++) at = at[path[m]] ?? (at[path[m]] = { __proto__: null });
       at[path[path.length - 1]] = call;
     }
-    for (const name of keys(next)) if (typeof next[name] === 'object' && name !== 'console') settle(next[name]);
+    settle(next);
     surface = next;
   }
 
   function settle(space) {
     const names = keys(space);
-    for (let n = 0; n < names.length; n++) if (typeof space[names[n]] === 'object') settle(space[names[n]]);
+    for (let n = 0; n < names.length; n++) {
+      if (typeof space[names[n]] === 'object' && space[names[n]] !== console) settle(space[names[n]]);
+    }
     freeze(space);
   }
 
@@ -231,7 +233,9 @@
   }
 
   function explain(thrown) {
-    let [name, message, stack] = ['Error', 'an error that cannot be shown', ''];
+    let name = 'Error';
+    let message = 'an error that cannot be shown';
+    let stack = '';
     try {
       if (thrown instanceof NativeError) {
         name = text(thrown.name);

@@ -19,7 +19,7 @@ from leaves.mediums.quickjs import foreign
 
 TICK_S = 0.1
 """How often a guest that does not come back is looked at."""
-_STACK = 1024 * 1024
+_STACK = 2 * 1024 * 1024
 _BAD_DESCRIPTOR = 8
 
 

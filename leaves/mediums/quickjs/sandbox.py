@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -16,7 +17,7 @@ from leaves.mediums.quickjs.crossing import Crossing, Request
 from leaves.mediums.quickjs.declarations import redeclarable
 from leaves.mediums.quickjs.guest import FULFILLED, OK, PENDING, Guest, Trapped
 from leaves.mediums.quickjs.images import Base, Image, Mirrored
-from leaves.mediums.quickjs.turn import Turn, clean_json
+from leaves.mediums.quickjs.turn import Turn, from_json
 from leaves.mediums.sealed import seal
 
 _AWAITS = re.compile(r"\bawait\b")
@@ -52,6 +53,8 @@ class JavaScriptSandbox:
         self._warm: Mirrored | None = None
         self._turn: Turn | None = None
         self._closed = False
+        self._reserve = limits.memory_bytes // _RESERVE
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "running" if self._turn else "warm" if self._warm else "cold"
@@ -98,14 +101,14 @@ class JavaScriptSandbox:
 
     def cool(self) -> None:
         """Let go of the guest; the image says all."""
-        warm, self._warm = self._warm, None
+        warm = self._take()
         if warm is not None:
             warm.guest.close()
 
     # ---- on a thread
 
     def _work(self, turn: Turn, crossing: Crossing, code: str, seed: Seed) -> None:
-        warm, self._warm = self._warm, None
+        warm = self._take()
         self._base.machine.enter()
         fresh = warm is None
         try:
@@ -131,6 +134,12 @@ class JavaScriptSandbox:
             self._base.machine.leave()
         crossing.end(outcome)
 
+    def _take(self) -> Mirrored | None:
+        """Its guest, for one alone: other sandboxes' threads may ask it to cool."""
+        with self._lock:
+            warm, self._warm = self._warm, None
+            return warm
+
     def _keep(self, warm: Mirrored) -> None:
         self._image, self._warm = warm.capture(), warm
         if self._closed:
@@ -139,7 +148,7 @@ class JavaScriptSandbox:
             self._shelf.used(self)
 
     def _evaluate(self, guest: Guest, turn: Turn, code: str, seed: Seed, fresh: bool) -> CodeOutcome:
-        guest.occupant = turn
+        guest.occupant, size = turn, guest.size
         turn.start()
         order = guest.string(
             f"[{list(_numbers(seed))},{self._limits.output_chars},{self._surface if fresh else 'null'}]"
@@ -151,26 +160,27 @@ class JavaScriptSandbox:
         guest.free(given)
         awaits = _AWAITS.search(code) is not None
         status, value = guest.evaluate(redeclarable(code).encode("utf-8", "replace"), awaits=awaits)
-        guest.call("execute_pending_jobs")
+        self._drain(guest, turn)
         turn.close()
         if status == OK:
             outcome = self._completed(guest, turn, value, awaits)
         else:
             outcome = self._raised(guest, turn, guest.thrown())
-        if turn.stop is not None:
-            guest.call("execute_pending_jobs")  # what is left of the turn ends here and not in the next one
+        self._drain(guest, turn)  # what is left of the turn ends here and not in the next one
+        if turn.stop == "cpu" and guest.size - size > self._reserve:
+            return turn.stopped(restored=True)  # a built-in that was interrupted keeps what it had
         if not outcome.restored and not self._leaves_room(guest):
             return turn.outcomes.finished(restored=True) if turn.stop == "done" else turn.outcomes.out_of_memory()
         return outcome
 
     def _completed(self, guest: Guest, turn: Turn, value: int, awaits: bool) -> CodeOutcome:
-        promise = guest.promise(value)
-        if promise is not None and promise[0] != PENDING:
+        envelope = awaits  # code that awaits at its top level gives a promise of an object with its value
+        while (promise := guest.promise(value)) is not None and promise[0] != PENDING:
             state, settled = promise
             if state != FULFILLED:
                 return self._raised(guest, turn, settled)
             guest.free(value)
-            value = guest.member(settled, "value") if awaits else settled
+            value, envelope = (guest.member(settled, "value") if envelope else settled), False
         status, text = guest.invoke(self._base.finish, value)
         guest.free(value)
         if turn.stop is not None or status != OK:
@@ -194,14 +204,30 @@ class JavaScriptSandbox:
             return turn.outcomes.out_of_memory()
         return turn.outcomes.raised(error)
 
+    def _drain(self, guest: Guest, turn: Turn) -> None:
+        """Run what the code left for later; jobs of a turn that must stop are interrupted each."""
+        while guest.call("execute_pending_jobs") > 0:
+            if turn.overdue():
+                raise Trapped("overdue")
+
     def _leaves_room(self, guest: Guest) -> bool:
         """Whether a next turn can still do something, if only to throw things away."""
-        reserve = self._limits.memory_bytes // _RESERVE
-        if guest.size + reserve <= self._base.room(self._limits.memory_bytes):
+        if guest.size + self._reserve <= self._base.room(self._limits.memory_bytes) or self._spare(guest):
             return True
-        guest.call("run_gc")
-        block = guest.call("qjs_alloc", reserve)
-        guest.call("qjs_free", block, reserve)
+        before = self._base.revive(self._image, self._limits.memory_bytes).guest
+        try:
+            return not self._spare(before)  # it was no better before this turn, which may have helped
+        finally:
+            before.close()
+
+    def _spare(self, guest: Guest) -> bool:
+        """Whether a full guest has some memory in one piece."""
+        try:
+            guest.call("run_gc")
+            block = guest.call("qjs_alloc", self._reserve)
+            guest.call("qjs_free", block, self._reserve)
+        except Trapped:
+            return False
         return block != 0
 
 
@@ -222,7 +248,7 @@ def _numbers(seed: Seed) -> tuple[int, int, int]:
 
 
 def _parsed(text: str) -> Any:
-    return json.loads(clean_json(text))
+    return from_json(text)
 
 
 def _where(stack: str) -> str | None:

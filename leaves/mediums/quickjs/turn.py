@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from typing import Any, Literal, cast
@@ -18,6 +19,9 @@ from leaves.mediums.quickjs.crossing import Crossing, Request
 Stop = Literal["done", "cpu", "wall", "abandoned"]
 _GRACE_S = 0.25
 _FINISHED = "[2]"
+_WIDEST = 2**63
+_DEPTH = 100
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 
 
 class Turn:
@@ -141,19 +145,39 @@ class Turn:
 
 
 def _values(text: str) -> list[Any]:
-    values = json.loads(clean_json(text))
+    if _too_deep(text):
+        raise TypeError("what is nested so deep cannot be sent as JSON")
+    values = from_json(text)
     if not isinstance(values, list):
         raise TypeError("these arguments cannot be sent as JSON")
     return cast("list[Any]", values)
 
 
-def clean_json(text: str) -> str:
-    """JSON text whose strings every encoding can hold: halves of surrogate pairs come as escapes."""
-    if "\\ud" not in text and "\\uD" not in text:
-        return text
-    return (
-        json.dumps(json.loads(text), ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    )
+def from_json(text: str) -> Any:
+    """What the guest's JSON says, as others can hold it: no half surrogate pairs, no whole numbers beyond 64 bits."""
+    value = json.loads(text, parse_int=_number)
+    if "\\ud" in text or "\\uD" in text:
+        return json.loads(clean(json.dumps(value, ensure_ascii=False)))
+    return value
+
+
+def _number(digits: str) -> int | float:
+    number = int(digits)
+    return number if -_WIDEST <= number < _WIDEST else float(number)
+
+
+def _too_deep(text: str) -> bool:
+    depth = 0
+    if text.count("[") + text.count("{") <= _DEPTH:
+        return False
+    for bracket in _BRACKETS.findall(text):
+        if bracket in "[{":
+            depth += 1
+            if depth > _DEPTH:
+                return True
+        elif bracket in "]}":
+            depth -= 1
+    return False
 
 
 def _plain(value: Any) -> Any:
