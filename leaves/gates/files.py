@@ -32,7 +32,7 @@ async def _read(path: RelativePath, use: GateUse, files: Filesystem) -> str:
 
 async def _write(path: RelativePath, content: str, use: GateUse, files: Filesystem) -> Any:
     """Write a text file; one that exists is replaced."""
-    return await _cast(files, WriteText(path=path, text=content), use)
+    return await _cast(files, WriteText(path=path, text=content, overwrite=True), use)
 
 
 def _files(root: str | os.PathLike[str]) -> Filesystem:

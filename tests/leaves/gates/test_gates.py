@@ -57,6 +57,7 @@ async def test_files_are_read_and_written_beneath_the_folder_alone(tmp_path: Pat
     folder = tmp_path / "data"
     folder.mkdir()
     (tmp_path / "secret").write_text("no")
+    await call(write(folder), path="a.txt", content="eggs")
     await call(write(folder), path="a.txt", content="milk")
     assert await call(read(folder), path="a.txt") == "milk"
     for path in ("../secret", str(tmp_path / "secret"), "missing.txt", "a\0b"):
