@@ -9,8 +9,9 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from branches.agents.gate import Gate, GateFunction, GateUse, gate
+from branches.agents.gate import Gate, GateFailed, GateFunction, GateUse
 from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH, DONE, GateDefinition, canonical
+from leaves import gates
 from tests.conformance import case as written
 from tests.conformance.passing import PassingClock
 
@@ -38,41 +39,36 @@ class Gates:
         if built_in is not None and wanted.behavior is None and wanted.result is UNSET:
             return wanted.name if wanted.parameters is None else _shaped(built_in, wanted)
         if wanted.behavior is not None or wanted.result is not UNSET:
-            definition = GateDefinition(wanted.name, wanted.description, _ANYTHING, wanted.ephemeral)
+            definition = GateDefinition(wanted.name, wanted.description, _ANYTHING)
             return Gate(_shaped(definition, wanted), self._fixed(wanted))
         return self._of_library(wanted)
 
     def _of_library(self, wanted: written.Gate) -> Gate:
-        dependencies = {key: self._bound(value) for key, value in wanted.dependencies.items()}
-
-        async def echo(text: Any) -> Any:
-            """Say it again."""
-            self.runs.append("echo")
-            return text
-
-        async def read(path: str, *, root: Path | None = None) -> str:
-            """Read a text file."""
-            self.runs.append("read")
-            return ((root or self._root) / path).read_text(encoding="utf-8")
-
-        async def write(path: str, content: str, *, root: Path | None = None) -> str:
-            """Write a text file."""
-            self.runs.append("write")
-            ((root or self._root) / path).write_text(content, encoding="utf-8")
-            return f"wrote {len(content)} characters"
-
-        async def fetch(url: str) -> str:
-            """Get a page. There is no network where suites are run."""
-            self.runs.append("fetch")
-            raise ConnectionError(f"no network: {url}")
-
-        functions: dict[str, Any] = {"echo": echo, "read": read, "write": write, "fetch": fetch}
-        if wanted.name not in functions:
+        """One of the gates that come with Coven; files are beneath the case's own folder unless it says where."""
+        given = {key: self._bound(value) for key, value in wanted.dependencies.items()}
+        if wanted.name == "echo":
+            made = gates.echo
+        elif wanted.name == "read":
+            made = gates.read(**{"root": self._root, **given}, ephemeral=wanted.ephemeral)
+        elif wanted.name == "write":
+            made = gates.write(**{"root": self._root, **given})
+        elif wanted.name == "fetch":
+            made = gates.fetch(**given, ephemeral=wanted.ephemeral)
+        else:
             raise UnknownGate(f"gate {wanted.name!r} has neither result nor behaviour; the library has {LIBRARY}")
-        if wanted.name in ("read", "write"):
-            dependencies.setdefault("root", None)
-        made = gate(functions[wanted.name], ephemeral=wanted.ephemeral, **dependencies)
-        return replace(made, definition=_shaped(made.definition, wanted))
+        return replace(made, definition=_shaped(made.definition, wanted), function=self._counted(made))
+
+    def _counted(self, made: Gate) -> GateFunction:
+        async def serve(arguments: Mapping[str, Any], use: GateUse) -> Any:
+            self.runs.append(made.name)
+            try:
+                return await made.function(arguments, use)
+            except GateFailed as failed:
+                if failed.code == "bad_arguments":  # they did not fit: the function itself was not reached
+                    self.runs.remove(made.name)
+                raise
+
+        return serve
 
     def _bound(self, value: Any) -> Any:
         """A dependency; an absolute path is one in the case's own folder."""
@@ -96,4 +92,9 @@ class Gates:
 
 def _shaped(definition: GateDefinition, wanted: written.Gate) -> GateDefinition:
     parameters = definition.parameters if wanted.parameters is None else wanted.parameters
-    return replace(definition, parameters=parameters, description=wanted.description or definition.description)
+    return replace(
+        definition,
+        parameters=parameters,
+        description=wanted.description or definition.description,
+        ephemeral=wanted.ephemeral,
+    )

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from branches.agents import AGENTS, CrystalError, CrystalRequest, CrystalResponse, ToolCall, Usage
 from branches.agents.call import Call
 from branches.agents.cantrip import Cantrip
-from branches.agents.circle import Circle, circle
+from branches.agents.circle import Circle
 from branches.agents.crystal import Crystal, Sampling
 from branches.agents.folding import Folding
 from branches.agents.gate import thaw
@@ -24,6 +24,7 @@ from branches.agents.internal import CrystalRetried
 from branches.agents.loom import Loom, Turn, export_loom, import_loom, read_loom, reward
 from branches.agents.retrying import Retrying
 from coven.casting import Ended, Entity, cast, invoke
+from coven.circles import circle
 from coven.testing import ScriptedCrystal, answers_openai, at_once, fails, runs
 from coven.testing.scripted import Answer
 from journals import Entry, Journal, MemoryStore, Record, Store
