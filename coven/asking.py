@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from coven.conversation import Conversation, Ended
 from coven.entrance import Entrance, entrance
-from coven.recipe import CannotCast, Changes, Recipe, bare_recipe, recipe_of
+from coven.recipe import CannotCast, Recipe
 from coven.running import loop_factory, tell
 from coven.signals import AT_ONCE, StopSignals
 from journals import Record, random_id
@@ -30,17 +28,6 @@ class Answered(msgspec.Struct, frozen=True):
 
     ended: Ended
     code: int
-
-
-def find_recipe(file: Path | None, nats: str | None, changes: Changes) -> Recipe:
-    """The recipe of a named file, else of `coven.yaml` here, else the bare one of this folder.
-
-    Raises `ConfigError`, `CannotCast`.
-    """
-    path = file or Path("coven.yaml")
-    if file is None and nats is None and not path.exists():
-        return bare_recipe(Path.cwd(), os.environ, changes)
-    return recipe_of(path, os.environ, nats=nats, changes=changes)
 
 
 def ask(recipe: Recipe, intent: str, *, session: str | None = None, follow: Follow | None = None) -> Answered | None:

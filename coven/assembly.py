@@ -30,6 +30,7 @@ class Assembly:
 
     `owner` names this process in claims; `tell` says something to the person who started it. Leaves that hold
     something are closed with the exit stack `closing`. With `sessions`, agents answer in these and leave others alone.
+    The chunks of instances in `watched` are written in any case.
     """
 
     def __init__(
@@ -43,8 +44,10 @@ class Assembly:
         closing: AsyncExitStack,
         tell: Callable[[str], None],
         sessions: Collection[str] | None = None,
+        watched: Collection[str] = (),
     ) -> None:
         self.config, self.owner = config, owner
+        self._watched = frozenset(watched)
         self._serves: Callable[[str], bool] = _every if sessions is None else sessions.__contains__
         self._catalogue, self._store, self._environ = catalogue, store, environ
         self._closing, self._tell = closing, tell
@@ -144,14 +147,14 @@ class Assembly:
         return await self._store.open(branch.name, branch.manifest.registry())
 
     async def _chunks(self, branch: Branch) -> Journal | None:
-        """The short-lived journal beside an instance's own, where a route carries what is in it."""
+        """The short-lived journal beside an instance's own, where a route or somebody watching takes what is in it."""
         ends = {
             end.instance
             for route in self.config.routes
             if route.short_lived and route.targets
             for end in (route.source, *route.targets)
         }
-        if branch.name not in ends:
+        if branch.name not in ends | self._watched:
             return None
         registry = branch.manifest.registry(short_lived=True)
         return await self._store.open(chunk_journal(branch.name), registry, short_lived=True)

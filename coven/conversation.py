@@ -109,9 +109,9 @@ class Conversation:
         found = await self._while_serving(response())
         return self._tell(prompt, found.entry, records)
 
-    async def cancel(self, prompt: Record[Any] | None = None) -> None:
-        """Ask it to stop: the episode of this prompt, or whatever it is at."""
-        cancel = AgentCancel(prompt=None if prompt is None else prompt.id)
+    async def cancel(self, prompt: Record[Any] | str | None = None) -> None:
+        """Ask it to stop: the episode of this prompt or prompt's id, or whatever it is at and whatever waits."""
+        cancel = AgentCancel(prompt=prompt.id if isinstance(prompt, Record) else prompt)
         await self.journal.append(cancel, session=self.session, origin=self._origin)
 
     async def events(self, intent: str, *, id: str | None = None) -> AsyncGenerator[AnyEvent]:

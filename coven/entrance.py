@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from branches.agents import AGENTS
+from coven.assembly import chunk_journal
 from coven.conversation import Conversation
 from coven.elsewhere import running_elsewhere
 from coven.host import Host, first_of
@@ -28,10 +29,18 @@ class Entrance:
     """
 
     def __init__(
-        self, recipe: Recipe, journal: Journal, serving: asyncio.Task[None], origin: str, elsewhere: Mapping[str, str]
+        self,
+        recipe: Recipe,
+        store: Store,
+        journal: Journal,
+        serving: asyncio.Task[None],
+        *,
+        origin: str,
+        elsewhere: Mapping[str, str],
+        describe: str,
     ) -> None:
         self.recipe, self.journal, self.serving, self.origin = recipe, journal, serving, origin
-        self.elsewhere = elsewhere
+        self.elsewhere, self.describe, self._store = elsewhere, describe, store
 
     def __repr__(self) -> str:
         return f"<Entrance of {self.origin} to {self.recipe.agents} of {self.recipe.config.coven}>"
@@ -39,6 +48,11 @@ class Entrance:
     def conversation(self, session: str, sender: str) -> Conversation:
         """That of this session, new or not; `sender` is who asks."""
         return Conversation(session, self.journal, self.serving, sender, origin=self.origin)
+
+    async def chunks(self) -> Journal:
+        """Where the pieces of text that is still being written are found."""
+        registry = AGENTS.registry(short_lived=True)
+        return await self._store.open(chunk_journal(self.recipe.agents), registry, short_lived=True)
 
 
 @asynccontextmanager
@@ -49,10 +63,12 @@ async def entrance(
     tell: Callable[[str], None],
     environ: Mapping[str, str] = os.environ,
     sessions: Collection[str] | None = None,
+    watch: bool = False,
 ) -> AsyncGenerator[Entrance]:
     """Open a coven for requests; `origin` is the protocol's name in the journals.
 
-    With `sessions`, services that are started here answer in these and leave others alone. Raises what connecting and
+    With `sessions`, services that are started here answer in these and leave others alone; with `watch` they write
+    text in pieces while it comes, whatever the covenant does with those. Raises what connecting and
     starting raise, and `CannotCast` for a changed recipe whose agents run elsewhere.
     """
     async with _store(recipe) as (store, link):
@@ -65,8 +81,13 @@ async def entrance(
         missing = [name for name in recipe.services if name not in elsewhere]
         ready = asyncio.Event()
         works: list[Any] = [] if link is None else [link.watch()]
+        parts = [] if link is None else [link.where]
+        host: Host | None = None
         if missing:
-            host = Host(recipe.config, store, only=missing, environ=environ, tell=tell, sessions=sessions)
+            watched = {recipe.agents} if watch else set[str]()
+            host = Host(
+                recipe.config, store, only=missing, environ=environ, tell=tell, sessions=sessions, watched=watched
+            )
             works.append(host.run(ready.set))
         else:
             ready.set()
@@ -78,7 +99,9 @@ async def entrance(
             if serving.done():
                 await serving
             journal = await store.open(recipe.agents, AGENTS.registry())
-            yield Entrance(recipe, journal, serving, origin, elsewhere)
+            parts.insert(0, recipe.config.coven if host is None else host.describe())
+            described = " · ".join(parts)
+            yield Entrance(recipe, store, journal, serving, origin=origin, elsewhere=elsewhere, describe=described)
         finally:
             serving.cancel()
             await asyncio.wait([serving])

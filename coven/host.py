@@ -37,7 +37,8 @@ class Unanswerable(Exception):
 class Host:
     """One process's share of a coven. `only` names its services as `services_of` takes them.
 
-    With `sessions`, its agents answer in these and leave all others alone.
+    With `sessions`, its agents answer in these and leave all others alone. Instances in `watched` write text in pieces
+    while it comes, also where no route takes them.
     """
 
     def __init__(
@@ -52,12 +53,14 @@ class Host:
         backoff: Backoff | None = None,
         clock: Clock | None = None,
         sessions: Collection[str] | None = None,
+        watched: Collection[str] = (),
     ) -> None:
         """Nothing is opened yet. Raises `UnknownService`."""
         self.config, self.names = config, services_of(config, only)
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self._store, self._environ, self._tell, self._catalogue = store, environ, tell, catalogue
-        self._backoff, self._clock, self._sessions = backoff, clock, sessions
+        self._backoff, self._clock = backoff, clock
+        self._sessions, self._watched = sessions, watched
         self._assembly: Assembly | None = None
 
     def __repr__(self) -> str:
@@ -78,6 +81,7 @@ class Host:
                 closing=closing,
                 tell=self._tell,
                 sessions=self._sessions,
+                watched=self._watched,
             )
             system = await assembly.system_journal()
             services = [await assembly.service(name) for name in self.names]

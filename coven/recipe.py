@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +23,18 @@ _BARE = "bare.yaml"
 
 class CannotCast(Exception):
     """A request that no entity of this configuration can be asked, and what to do about it."""
+
+
+class CannotServe(Exception):
+    """A server that would be open to whoever reaches it."""
+
+
+class ExtraMissing(Exception):
+    """Packages that this protocol needs are not installed."""
+
+    def __init__(self, extra: str, package: str) -> None:
+        super().__init__(f"{package} is not installed, which this needs: pip install 'coven-bus[{extra}]'")
+        self.extra, self.package = extra, package
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -52,6 +65,17 @@ class Recipe(msgspec.Struct, frozen=True):
     warnings: tuple[Problem, ...] = ()
     bare: bool = False
     changed: bool = False
+
+
+def find_recipe(file: Path | None, nats: str | None, changes: Changes) -> Recipe:
+    """The recipe of a named file, else of `coven.yaml` here, else the bare one of this folder.
+
+    Raises `ConfigError`, `CannotCast`.
+    """
+    path = file or Path("coven.yaml")
+    if file is None and nats is None and not path.exists():
+        return bare_recipe(Path.cwd(), os.environ, changes)
+    return recipe_of(path, os.environ, nats=nats, changes=changes)
 
 
 def recipe_of(

@@ -13,6 +13,7 @@ from coven.cli.doctor import doctor
 from coven.cli.graph import graph
 from coven.cli.init import init
 from coven.cli.run import run
+from coven.cli.serve import serve
 
 app = typer.Typer(
     name="coven",
@@ -41,7 +42,7 @@ def _options(
     del show_version
 
 
-for command in (init, run, cast, check, graph):
+for command in (init, run, cast, serve, check, graph):
     app.command()(command)
 app.add_typer(journal.app)
 app.add_typer(loom.app)

@@ -16,7 +16,7 @@ from coven.host import Unanswerable
 from coven.letters import LetterNotFound
 from coven.looms import NoAgents
 from coven.project import FolderNotEmpty
-from coven.recipe import CannotCast
+from coven.recipe import CannotCast, CannotServe, ExtraMissing
 from coven.shelf import UnknownJournal
 from coven.supervisor import ServiceFailed, TakenOver
 from journals import JournalError
@@ -24,7 +24,7 @@ from journals import JournalError
 _EXPECTED = (JournalError, ServiceFailed, TakenOver, Unanswerable)
 _WRONG = (
     *(CannotCast, UnknownService, SecretUnset, InvalidCantrip, FolderNotEmpty, UnknownJournal, LetterNotFound),
-    *(NoAgents, UnknownTurn, NoSuchTurn),
+    *(NoAgents, UnknownTurn, NoSuchTurn, CannotServe, ExtraMissing),
 )
 
 

@@ -26,4 +26,14 @@ Nats = Annotated[
     ),
 ]
 Format = Annotated[Output, typer.Option("--output", "-o", help="As text for people, or as JSON for programs.")]
+Crystal = Annotated[
+    str | None, typer.Option(help="Another crystal than that of the file: a name, or `file.py:Name` of yours.")
+]
+Medium = Annotated[str | None, typer.Option(help="Another medium: tools, javascript or python.")]
+Agents = Annotated[
+    str | None, typer.Option(help="Which agents instance answers, where the coven has several.", metavar="NAME")
+]
+MaybeFile = Annotated[
+    Path | None, typer.Option("--file", "-f", envvar="COVEN_FILE", help="The configuration; coven.yaml if it is there.")
+]
 DEFAULT_FILE = Path("coven.yaml")

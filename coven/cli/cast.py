@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from coven.cli._options import Nats
-
-if TYPE_CHECKING:
-    from coven.conversation import Ended
-
-Crystal = Annotated[
-    str | None, typer.Option(help="Another crystal than that of the file: a name, or `file.py:Name` of yours.")
-]
-Medium = Annotated[str | None, typer.Option(help="Another medium: tools, javascript or python.")]
-Agents = Annotated[
-    str | None, typer.Option(help="Which agents instance answers, where the coven has several.", metavar="NAME")
-]
-MaybeFile = Annotated[
-    Path | None, typer.Option("--file", "-f", envvar="COVEN_FILE", help="The configuration; coven.yaml if it is there.")
-]
+from coven.cli._options import Agents, Crystal, MaybeFile, Medium, Nats
 
 
 def cast(
@@ -59,8 +44,9 @@ def cast(
     """
     import msgspec
 
-    from coven.asking import ask, find_recipe, read_intent
-    from coven.recipe import Changes
+    from coven.answers import answer_of
+    from coven.asking import ask, read_intent
+    from coven.recipe import Changes, find_recipe
     from coven.running import tell
 
     recipe = find_recipe(file, nats, Changes(agents, crystal, medium))
@@ -71,28 +57,13 @@ def cast(
         raise typer.Exit(130)
     ended = answered.ended
     if as_json:
-        _print(msgspec.json.encode(_told(ended)).decode())
+        _print(msgspec.json.encode(answer_of(ended)).decode())
     elif ended.ending == "terminated":
         _print(ended.answer if isinstance(ended.answer, str) else msgspec.json.encode(ended.answer).decode())
     else:
         how = f"{ended.ending} by {ended.ward}" if ended.ward else ended.ending
         tell(f"coven: the episode was {how}: {ended.error}" if ended.ending != "failed" else f"coven: {ended.error}")
     raise typer.Exit(answered.code)
-
-
-def _told(ended: Ended) -> dict[str, Any]:
-    usage = ended.usage
-    return {
-        "answer": ended.answer,
-        "ending": ended.ending,
-        "ward": ended.ward,
-        "error": ended.error,
-        "turns": ended.turns,
-        "usage": {"prompt": usage.prompt, "completion": usage.completion, "cached": usage.cached},
-        "session": ended.session,
-        "prompt": ended.prompt,
-        "entity": ended.entity,
-    }
 
 
 def _print(text: str) -> None:

@@ -28,6 +28,12 @@ async def hangs(request):
     await asyncio.Event().wait()
 
 
+async def waits(request):
+    """Says through a pipe that it was asked, and answers when something comes through another one."""
+    await asyncio.to_thread(Path("asked").write_text, "now")
+    return says(await asyncio.to_thread(Path("go").read_text))
+
+
 SCRIPT = {script}
 '''
 
@@ -37,8 +43,9 @@ def scripted(project: Path) -> Callable[[str], Path]:
     """Makes the crystal of the project say a script, given as Python: `[says("hello")]`."""
 
     def write(script: str) -> Path:
-        if not (project / "asked").exists():
-            os.mkfifo(project / "asked")
+        for pipe in (project / "asked", project / "go"):
+            if not pipe.exists():
+                os.mkfifo(pipe)
         (project / "script.py").write_text(CRYSTAL.format(script=script), encoding="utf-8")
         file = project / "coven.yaml"
         text = file.read_text(encoding="utf-8")

@@ -1,0 +1,52 @@
+"""How an episode ended, as protocols tell it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from coven.conversation import Ended
+
+
+class Tokens(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens read, tokens written, and those of the read ones that came from a cache."""
+
+    prompt: int
+    completion: int
+    cached: int
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of an episode.
+
+    `answer` is what `done` was given, or the last text. `ending` is `terminated`, `truncated` (by `ward`), `failed` or
+    `cancelled`; but for the first, `error` says why and there is no answer. `turns` and `usage` are those of this
+    episode, its children's not counted.
+    """
+
+    answer: Any
+    ending: str
+    ward: str | None
+    error: str | None
+    turns: int
+    usage: Tokens
+    session: str
+    prompt: str
+    entity: str
+
+
+def answer_of(ended: Ended) -> Answer:
+    """The ending as it is told."""
+    usage = ended.usage
+    return Answer(
+        answer=ended.answer,
+        ending=ended.ending,
+        ward=ended.ward,
+        error=ended.error,
+        turns=ended.turns,
+        usage=Tokens(prompt=usage.prompt, completion=usage.completion, cached=usage.cached),
+        session=ended.session,
+        prompt=ended.prompt,
+        entity=ended.entity,
+    )
