@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
@@ -90,7 +91,7 @@ def adapt(name: str, function: Callable[..., Any], model: Any) -> tuple[Policy, 
     the same name, and the context where it has a `ctx`. The last two may give steps, or any JSON value for an
     `action_result`.
     """
-    parameters = dict(inspect.signature(function, follow_wrapped=False).parameters)
+    parameters = _parameters(function)
     if _is_policy(list(parameters.values())):
         return cast("Policy", function), None if model is None else arguments_of(model)
     if model is not None:
@@ -108,6 +109,20 @@ def adapt(name: str, function: Callable[..., Any], model: Any) -> tuple[Policy, 
         return _as_steps(name, await cast("Awaitable[Any]", function(**given)))
 
     return policy, arguments
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """What the function takes. Methods are looked at once: an episode registers its own each time it begins."""
+    if inspect.ismethod(function):
+        first, *others = _parameters_of(function.__func__)
+        bound = [first, *others] if first.kind is first.VAR_POSITIONAL else others
+        return {parameter.name: parameter for parameter in bound}
+    return dict(inspect.signature(function, follow_wrapped=False).parameters)
+
+
+@lru_cache(maxsize=1000)
+def _parameters_of(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
+    return tuple(inspect.signature(function, follow_wrapped=False).parameters.values())
 
 
 def _is_policy(parameters: Sequence[inspect.Parameter]) -> bool:

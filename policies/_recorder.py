@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
+from typing import cast
 
 from journals import Claim, Draft, Entry, Journal, Record, derive_id
 from policies._codec import (
@@ -186,8 +188,8 @@ class Recorder:
 
     def durable(self, does: str) -> DurableCodec:
         """The codec, if it can write more than calls and outcomes; else raises `NotDurable`."""
-        if isinstance(self._codec, DurableCodec):
-            return self._codec
+        if _is_durable(type(self._codec)):
+            return cast("DurableCodec", self._codec)
         raise NotDurable(does, type(self._codec).__name__)
 
     def fail(self, error: BaseException) -> None:
@@ -263,3 +265,9 @@ def _with_ids(said: Returned) -> tuple[Step, ...]:
         Step(derive_id(said.call_id, "step", n), step.actor, step.type, step.payload)
         for n, step in enumerate(said.steps)
     )
+
+
+@cache
+def _is_durable(codec: type[Codec]) -> bool:
+    """Asking a protocol takes longer than writing a record, so each class of codec is asked once."""
+    return issubclass(codec, DurableCodec)
