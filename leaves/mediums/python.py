@@ -55,6 +55,12 @@ class Python:
     def __repr__(self) -> str:
         return f"<Python sandboxes={len(self._open)} {self._workers!r}>"
 
+    @property
+    def workers(self) -> Workers:
+        """The processes that run what sandboxes compute."""
+        assert self._workers is not None, "a sandbox was opened"
+        return self._workers
+
     def describe(self, gates: Sequence[GateDefinition]) -> str:
         """See `Medium.describe`."""
         return _DESCRIPTION.format(gates=lines(code_gates(gates, _RESERVED)))

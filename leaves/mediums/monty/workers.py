@@ -43,6 +43,9 @@ class Workers:
         self._held = 0
         self._idle: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
+        self.asleep = asyncio.Event()
+        """Set while no worker process runs."""
+        self.asleep.set()
 
     def __repr__(self) -> str:
         return f"<Workers held={self._held} warm={len(self._warm)} most={self._most}>"
@@ -85,6 +88,7 @@ class Workers:
         self._warm.move_to_end(sandbox)
         if len(self._warm) > self._most // 2:
             await self._warm.popitem(last=False)[0].cool()
+        self._watch()
 
     def forget(self, sandbox: Warm) -> None:
         """This sandbox keeps its worker no more."""
@@ -98,9 +102,7 @@ class Workers:
         while self._warm:
             await self._warm.popitem(last=False)[0].cool()
         async with self._opening:
-            pool, self._pool = self._pool, None
-            if pool is not None:
-                await pool.__aexit__(None, None, None)
+            await self._end()
 
     async def _started(self) -> AsyncMonty:
         async with self._opening:
@@ -115,12 +117,17 @@ class Workers:
                 )
                 await pool.__aenter__()
                 self._pool = pool
+                self.asleep.clear()
             return self._pool
 
     def _returned(self) -> None:
         self._held -= 1
         self._free.release()
-        if self._held == len(self._warm):
+        self._watch()
+
+    def _watch(self) -> None:
+        """From when on nothing is computed, the workers have only so long to live."""
+        if self._held == len(self._warm) and self._pool is not None:
             if self._idle is not None:
                 self._idle.cancel()
             self._idle = asyncio.get_running_loop().call_later(self._idle_s, self._rest)
@@ -128,7 +135,20 @@ class Workers:
     def _rest(self) -> None:
         self._idle = None
         if self._held == len(self._warm):
-            self._closing = asyncio.ensure_future(self.close())
+            self._closing = asyncio.ensure_future(self._sleep())
+
+    async def _sleep(self) -> None:
+        while self._warm:
+            await self._warm.popitem(last=False)[0].cool()
+        async with self._opening:
+            if not self._held:  # whoever takes one from now on waits here, and starts the workers anew
+                await self._end()
+
+    async def _end(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.__aexit__(None, None, None)
+            self.asleep.set()
 
 
 def unlimited(state: bytes) -> bytes:
