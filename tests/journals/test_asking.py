@@ -50,6 +50,12 @@ async def journal(store: JetStreamStore) -> Journal:
     return journal
 
 
+def stop(server: EmbeddedServer) -> None:
+    """Let the server stand still; it does so when this returns."""
+    os.kill(server.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, server.pid, os.WSTOPPED | os.WNOWAIT)
+
+
 async def session(journal: Journal) -> list[str]:
     return [record.id async for record in journal.read(session="s")]
 
@@ -87,7 +93,7 @@ async def on_their_way(store: JetStreamStore, tasks: list[asyncio.Task[Any]]) ->
 async def test_what_is_under_way_when_the_server_dies_is_asked_again_as_soon_as_it_is_back(
     server: EmbeddedServer, store: JetStreamStore, journal: Journal
 ):
-    os.kill(server.pid, signal.SIGSTOP)
+    stop(server)
     asked = questions(journal)
     await on_their_way(store, asked)
     os.kill(server.pid, signal.SIGKILL)
@@ -104,7 +110,7 @@ async def test_closing_ends_whatever_waits_though_the_server_stands_still(
     server: EmbeddedServer, store: JetStreamStore, journal: Journal
 ):
     tail = asyncio.create_task(anext(journal.tail(3)))
-    os.kill(server.pid, signal.SIGSTOP)
+    stop(server)
     asked = [*questions(journal), tail]
     await on_their_way(store, asked[:-1])
     # more than the system takes for a server that reads nothing
@@ -121,7 +127,7 @@ async def test_closing_ends_whatever_waits_though_the_server_stands_still(
 async def test_after_an_error_that_ends_the_connection_for_good_everything_says_so(
     server: EmbeddedServer, store: JetStreamStore, journal: Journal
 ):
-    os.kill(server.pid, signal.SIGSTOP)
+    stop(server)
     asked = questions(journal)
     await on_their_way(store, asked)
     await store.connection.client._process_err("'user authentication expired'")
@@ -137,7 +143,7 @@ async def test_a_server_that_stands_still_is_left_for_one_that_answers(
     server: EmbeddedServer, store: JetStreamStore, journal: Journal
 ):
     """What the old connection has not taken is given up: waiting for that could last for ever."""
-    os.kill(server.pid, signal.SIGSTOP)
+    stop(server)
     waiting = [asyncio.ensure_future(store._publisher.publish(f"nobody.{n}", {}, bytes(500_000))) for n in range(40)]
     lost = asyncio.Event()
     store.connection.on_lost.append(lost.set)
