@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from branches.agents import AGENTS
 from branches.agents.cantrip import Cantrip
 from branches.agents.forking import fork
+from branches.agents.loom import Loom, rewarded
 from branches.agents.medium import Medium, no_medium
 from branches.agents.service import AgentsService
 from branches.catalogue import LeafKind
@@ -34,9 +35,17 @@ NAME = "agents"
 class Entity(Conversation):
     """A living entity: several intents in one conversation, each an episode of its own. Made by `invoke` (ENTITY-1)."""
 
-    def __init__(self, session: str, hearth: Hearth, sender: str) -> None:
+    def __init__(self, session: str, hearth: Hearth, sender: str, cantrip: Cantrip) -> None:
         super().__init__(session, hearth.journal, hearth.serving, sender, chunks=hearth.chunks)
-        self._hearth = hearth
+        self._hearth, self._cantrip = hearth, cantrip
+
+    async def loom(self) -> Loom:
+        """Every turn of this session, of its children, and of those that it was forked from.
+
+        Turns that nobody has rewarded have the reward that the circle's function gives, if it has one.
+        """
+        loom, shape = await super().loom(), self._cantrip.circle.reward
+        return loom if shape is None else rewarded(loom, shape)
 
     async def fork(
         self, turn: str | int, *, session: str | None = None, crystal: str | None = None, cantrip: Cantrip | None = None
@@ -99,9 +108,10 @@ class Hearth:
         agents: AgentsService,
         serving: asyncio.Task[None],
         sessions: set[str],
+        cantrip: Cantrip,
     ) -> None:
         self.journal, self.chunks, self.serving = journal, chunks, serving
-        self._agents, self._sessions = agents, sessions
+        self._agents, self._sessions, self._cantrip = agents, sessions, cantrip
 
     def __repr__(self) -> str:
         return f"<Hearth of {len(self._sessions)} entities>"
@@ -111,7 +121,7 @@ class Hearth:
         if cantrip is not None:
             self._agents.bind(session, cantrip)
         self._sessions.add(session)
-        return Entity(session, self, sender)
+        return Entity(session, self, sender, cantrip or self._cantrip)
 
 
 @asynccontextmanager
@@ -153,7 +163,7 @@ async def kindle(
             services += await _spellcasting(store, journal, substrates, owner)
         serving = asyncio.create_task(_serve(services))
         try:
-            yield Hearth(journal, chunks, agents, serving, served)
+            yield Hearth(journal, chunks, agents, serving, served, cantrip)
         finally:
             serving.cancel()
             await asyncio.wait([serving])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from branches.agents import circle as agents
-from branches.agents.circle import Circle
+from branches.agents.circle import Circle, Shape
 from branches.agents.gate import Gate
 from branches.agents.gates import GateDefinition
 from branches.agents.wards import Ward
@@ -17,14 +17,16 @@ def circle(
     gates: Iterable[str | GateDefinition | Gate | Callable[..., Any]],
     wards: Iterable[Ward],
     medium: str = "tools",
+    *,
+    reward: Shape | None = None,
 ) -> Circle:
     """A circle of gates and wards; `medium` is `tools`, `javascript` or `python`.
 
     A gate is the name of a built-in one (`done`, `call_agent`, `call_agent_batch`, `echo`) or of a spell
-    (`fs.read_text`), a Python function, or what `gate`, `leaves.gates.read`, `write` or `fetch` make. Raises
-    `ValueError` for an unknown name and for two of one name.
+    (`fs.read_text`), a Python function, or what `gate`, `leaves.gates.read`, `write` or `fetch` make. `reward` scores
+    the turns of the loom that nobody has rewarded. Raises `ValueError` for an unknown name and for two of one name.
     """
-    return agents.circle([_gate(each) for each in gates], wards, medium)
+    return agents.circle([_gate(each) for each in gates], wards, medium, reward=reward)
 
 
 def gate_of(spell: type[Spell]) -> GateDefinition:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 import msgspec
 
+from branches.agents.circle import Shape
 from branches.agents.crystal import Usage
-from branches.agents.loom import Loom, Thread, export_loom
+from branches.agents.loom import Loom, Thread, export_loom, read_loom, rewarded
+from branches.agents.options import AgentsOptions
 from coven.shelf import Shelf
+from covenants import Config
+from covenants.model import Branch
+from covenants.usercode import UserCodeError, load_object
 from journals import Journal
 
 AGENTS = "agents"
@@ -24,14 +30,64 @@ class NoAgents(Exception):
         self.name, self.known = name, known
 
 
+class Rewards(StrEnum):
+    """Which rewards a loom is read with: those that were given, and where nobody gave one, what a function says."""
+
+    GIVEN = "given"
+    CIRCLE = "circle"
+    IMPLICIT = "implicit"
+
+
+class RewardFailed(Exception):
+    """The function that a circle names for its rewards is of no use."""
+
+
+def agents_instance(config: Config, name: str | None) -> Branch:
+    """The agents instance of this name, or the only one. Raises `NoAgents`."""
+    known = {branch.name: branch for branch in config.of_type(AGENTS)}
+    if name is None and len(known) == 1:
+        return next(iter(known.values()))
+    if name not in known:
+        raise NoAgents(name, tuple(known))
+    return known[name]
+
+
 async def agents_journal(shelf: Shelf, name: str | None) -> Journal:
     """The journal of this agents instance, or of the only one. Raises `NoAgents`."""
-    known = tuple(each for each, branch in shelf.config.branches.items() if branch.manifest.branch == AGENTS)
-    if name is None and len(known) == 1:
-        return await shelf.open(known[0])
-    if name not in known:
-        raise NoAgents(name, known)
-    return await shelf.open(name)
+    return await shelf.open(agents_instance(shelf.config, name).name)
+
+
+async def loom_of(
+    shelf: Shelf, name: str | None, session: str | None = None, rewards: Rewards = Rewards.CIRCLE
+) -> Loom:
+    """The loom of a session with all that belongs to it, or of all sessions. Raises `NoAgents`, `RewardFailed`."""
+    loom = await read_loom(await agents_journal(shelf, name), session, forks=session is not None)
+    if rewards is Rewards.IMPLICIT:
+        return rewarded(loom)
+    shape = circle_reward(shelf.config, name) if rewards is Rewards.CIRCLE else None
+    return loom if shape is None else rewarded(loom, shape)
+
+
+def circle_reward(config: Config, name: str | None) -> Shape | None:
+    """The function that the circle of an agents instance names for its rewards. Raises `NoAgents`, `RewardFailed`."""
+    options = agents_instance(config, name).options
+    reference = options.circle.reward if isinstance(options, AgentsOptions) else None
+    if reference is None:
+        return None
+    try:
+        score = load_object(reference, config.base)
+    except UserCodeError as error:
+        raise RewardFailed(f"the circle's reward cannot be had: {error}; {error.hint}") from error
+
+    def shape(turn: Any) -> float | None:
+        try:
+            value = score(turn)
+            return None if value is None else float(value)
+        except Exception as error:  # the boundary to user code: whatever it raises is its own problem
+            reason = f"{type(error).__name__}: {error}"
+            raise RewardFailed(f"the reward `{reference}` failed for turn {turn.id}: {reason}") from error
+
+    return shape
 
 
 def thread_data(thread: Thread) -> dict[str, Any]:

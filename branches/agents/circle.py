@@ -15,6 +15,8 @@ from branches.agents.reach import out_of_reach
 from branches.agents.wards import Ward, Wards, resolve
 from policies import InvalidPayload, Step, freeze
 
+Shape = Callable[[Any], float | None]
+"""A shaped reward: a pure function of a turn of the loom. None says nothing about it."""
 DELEGATING = (CALL_AGENT.name, CALL_AGENT_BATCH.name)
 _BUILT_IN = {definition.name: definition for definition in (DONE, CALL_AGENT, CALL_AGENT_BATCH)}
 
@@ -83,12 +85,16 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class Circle(msgspec.Struct, frozen=True):
-    """Medium, gates and wards. `served` are those gates whose functions run in the entity's own process."""
+    """Medium, gates and wards. `served` are those gates whose functions run in the entity's own process.
+
+    `reward` scores a turn of the loom, for those who read it; the loop does not know it.
+    """
 
     gates: tuple[GateDefinition, ...]
     wards: Wards
     medium: str = "tools"
     served: Mapping[str, Gate] = {}
+    reward: Shape | None = None
 
     @property
     def has_done(self) -> bool:
@@ -177,6 +183,8 @@ def circle(
     gates: Iterable[str | GateDefinition | Gate | Callable[..., Any]],
     wards: Iterable[Ward],
     medium: str = "tools",
+    *,
+    reward: Shape | None = None,
 ) -> Circle:
     """A circle of gates and wards, as code writes it down.
 
@@ -193,7 +201,7 @@ def circle(
         if made.name in definitions or made.name.startswith("@"):
             raise ValueError(f"gate {made.name!r} cannot stand here: its name is taken; give it another one")
         definitions[made.name] = made
-    return Circle(tuple(definitions.values()), resolve(wards), medium, served)
+    return Circle(tuple(definitions.values()), resolve(wards), medium, served, reward)
 
 
 def _definition(given: str | GateDefinition | Gate | Callable[..., Any]) -> GateDefinition | Gate:

@@ -44,6 +44,10 @@ class CircleOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         tuple[str, ...],
         Meta(description="gates that wait for a person's approval; refused as long as the branch has no way to ask"),
     ] = ()
+    reward: Annotated[
+        str | None,
+        Meta(description="`file.py:function` that scores a turn of the loom which nobody has rewarded"),
+    ] = None
 
 
 class AgentsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -14,14 +14,14 @@ from coven.cli._main import FAILED, WRONG
 from coven.configuration import ConfigError, UnknownService
 from coven.host import Unanswerable
 from coven.letters import LetterNotFound
-from coven.looms import NoAgents
+from coven.looms import NoAgents, RewardFailed
 from coven.project import FolderNotEmpty
 from coven.recipe import CannotCast, CannotServe, ExtraMissing
 from coven.shelf import UnknownJournal
 from coven.supervisor import ServiceFailed, TakenOver
 from journals import JournalError
 
-_EXPECTED = (JournalError, ServiceFailed, TakenOver, Unanswerable)
+_EXPECTED = (RewardFailed, JournalError, ServiceFailed, TakenOver, Unanswerable)
 _WRONG = (
     *(CannotCast, UnknownService, SecretUnset, InvalidCantrip, FolderNotEmpty, UnknownJournal, LetterNotFound),
     *(NoAgents, UnknownTurn, NoSuchTurn, CannotServe, ExtraMissing),

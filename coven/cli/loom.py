@@ -7,7 +7,7 @@ import math
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -115,6 +115,10 @@ def export(
     agents: Agents = None,
     file: File = DEFAULT_FILE,
     nats: Nats = None,
+    rewards: Annotated[
+        Literal["given", "circle", "implicit"],
+        typer.Option(help="Where nobody gave a reward: none, what the circle's function says, or how its gates fared."),
+    ] = "circle",
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
 ) -> None:
     """Write turns as lines of JSON, one turn a line, in the order in which they began.
@@ -122,6 +126,8 @@ def export(
     Examples:
 
       coven loom export turns.jsonl
+
+      coven loom export --rewards implicit turns.jsonl
 
       coven loom export --session console | jq 'select(.terminated)'
     """
@@ -131,7 +137,7 @@ def export(
 
     if target != Path("-") and target.exists() and not force:
         raise typer.BadParameter(f"{target} is there already; choose another name, or --force")
-    loom = asyncio.run(_read(file, nats, agents, session))
+    loom = asyncio.run(_read(file, nats, agents, session, rewards))
     with nullcontext(sys.stdout.buffer) if target == Path("-") else WholeFile(target) as stream:
         stream.writelines(export_loom(loom))
         stream.flush()
@@ -237,10 +243,11 @@ def fork(
     typer.echo(f'now: coven cast --session {name} "…"', err=True)
 
 
-async def _read(file: Path, nats: str | None, agents: str | None, session: str | None = None) -> Loom:
-    from branches.agents.loom import read_loom
-    from coven.looms import agents_journal
+async def _read(
+    file: Path, nats: str | None, agents: str | None, session: str | None = None, rewards: str = "circle"
+) -> Loom:
+    from coven.looms import Rewards, loom_of
     from coven.shelf import shelf_of
 
     async with shelf_of(file, nats) as shelf:
-        return await read_loom(await agents_journal(shelf, agents), session, forks=session is not None)
+        return await loom_of(shelf, agents, session, Rewards(rewards))

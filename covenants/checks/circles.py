@@ -11,6 +11,7 @@ from covenants.checks.scope import BRANCHES, Scope
 from covenants.document import Path
 from covenants.model import Branch
 from covenants.problems import nearest, shown
+from covenants.usercode import UserCodeError, load_object
 
 _ASKING = "ApprovalAsked"
 _BUILT_IN = (DONE.name, CALL_AGENT.name, CALL_AGENT_BATCH.name)
@@ -38,6 +39,7 @@ def check_circles(scope: Scope) -> None:
                     _check_gate(scope, branch, gate, _path_of(scope, (*path, key), gate))
             _check_end(scope, branch, branch.options, path)
             _check_approvals(scope, branch, path)
+            _check_reward(scope, branch.options, (*path, "reward"))
 
 
 def _check_gate(scope: Scope, branch: Branch, gate: str, path: Path) -> None:
@@ -84,6 +86,17 @@ def _check_approvals(scope: Scope, branch: Branch, path: Path) -> None:
     if approved_gates(branch) and branch.manifest.get(_ASKING) is None:
         message = "gates cannot wait for an approval here: this version of the Agents branch has no way to ask"
         scope.document.add("E218", message, "take the gate out of the circle", at=(*path, "approve"), key=True)
+
+
+def _check_reward(scope: Scope, options: AgentsOptions, path: Path) -> None:
+    """What scores turns is a function of the user's."""
+    if options.circle.reward is not None:
+        try:
+            if not callable(load_object(options.circle.reward, scope.base)):
+                message = f"`{shown(options.circle.reward)}` is no function"
+                scope.document.add("E407", message, "name a function of one argument, the turn", at=path)
+        except UserCodeError as error:
+            scope.document.add(error.code, str(error), error.hint, at=path)
 
 
 def _path_of(scope: Scope, path: Path, gate: str) -> Path:

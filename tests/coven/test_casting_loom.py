@@ -11,7 +11,7 @@ from branches.agents.cantrip import Cantrip
 from branches.agents.circle import circle
 from branches.agents.crystal import CrystalError, Usage
 from branches.agents.gates import EXECUTE
-from branches.agents.loom import Loom, export_loom, import_loom, read_loom
+from branches.agents.loom import Loom, Turn, export_loom, import_loom, read_loom, reward
 from branches.agents.wards import Ward
 from coven.casting import invoke
 from coven.testing import ScriptedCrystal, calls, finishes, says
@@ -179,3 +179,19 @@ async def test_a_fork_behind_a_delegation_comes_after_its_children(store: Store)
     continued = loom.turns[2]
     assert continued.gate_calls[0].result == "from the child"
     assert [thread.turns[1].id for thread in loom.threads] == [continued.id, continued.id]
+
+
+async def test_a_circle_names_the_function_that_scores_its_turns() -> None:
+    def score(turn: Turn) -> float | None:
+        return len(turn.observation) if turn.gate_calls else None
+
+    gates = circle(["done", echo], [Ward(max_turns=9)], reward=score)
+    made = Cantrip(ScriptedCrystal([calls(("echo", {"text": "four"})), says("ok")]), Call(), gates)
+    async with invoke(made, session="s") as entity:
+        await entity.ask("go")
+        before = await entity.loom()
+        await reward(entity.journal, before.turns[1], -1)
+        after = await entity.loom()
+        assert [turn.reward for turn in before.turns] == [4.0, None]
+        assert [turn.reward for turn in after.turns] == [4.0, -1.0]
+        assert [turn.reward for turn in (await read_loom(entity.journal, "s")).turns] == [None, -1.0]

@@ -132,6 +132,39 @@ async def test_a_turn_is_given_a_reward(turns, coven):
     assert (await in_thread(coven, "loom", "reward", turns[0], "nan")).code == 2
 
 
+def name_reward(project, function: str) -> None:
+    """A circle with this function as its reward."""
+    (project / "scores.py").write_text(function)
+    path = project / "coven.yaml"
+    text = path.read_text()
+    if "reward:" not in text:
+        path.write_text(text.replace("    circle:\n", "    circle:\n      reward: scores.py:score\n", 1))
+
+
+async def test_the_circle_names_a_function_that_rewards(turns, coven, project):
+    name_reward(project, "def score(turn):\n    return len(turn.gate_calls) or None\n")
+    assert (await in_thread(coven, "check")).code == 0
+    await in_thread(coven, "loom", "reward", turns[3], "7")
+
+    async def rewards(*options: str) -> list[float | None]:
+        return [line["reward"] for line in (await in_thread(coven, "loom", "export", *options)).lines]
+
+    assert await rewards() == [1.0, None, None, 1.0, 7.0]
+    assert await rewards("--rewards", "given") == [None, None, None, None, 7.0]
+    assert await rewards("--rewards", "implicit") == [1.0, None, None, 1.0, 7.0]
+
+
+async def test_a_reward_that_fails_is_said(turns, coven, project):
+    name_reward(project, "def score(turn):\n    return 1 / 0\n")
+    ran = await in_thread(coven, "loom", "show", "console")
+    assert ran.code == 1
+    assert f"the reward `scores.py:score` failed for turn {turns[0]}: ZeroDivisionError" in ran.err
+    name_reward(project, "score = 1\n")
+    checked = await in_thread(coven, "check")
+    assert checked.code == 2
+    assert "E407" in checked.out
+
+
 async def test_a_turn_is_forked(turns, coven, project):
     ran = await in_thread(coven, "loom", "fork", turns[0][:8], "--session", "another-way")
     assert (ran.code, ran.out) == (0, "another-way\n")

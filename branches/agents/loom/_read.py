@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import aclosing
 
 from branches.agents.internal import EntityForked
 from branches.agents.loom._loom import Loom
@@ -45,9 +46,10 @@ async def _ancestors(journal: Journal, session: str) -> list[str]:
 
 
 async def _forked_from(journal: Journal, session: str) -> str | None:
-    async for record in journal.read(session=session, kinds=[EntityForked.kind()]):
-        if isinstance(record.entry, EntityForked):
-            return record.entry.session
+    """What a session was forked from, which its first record says."""
+    async with aclosing(journal.read(session=session)) as records:
+        async for record in records:
+            return record.entry.session if isinstance(record.entry, EntityForked) else None
     return None
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from branches.agents.circle import Shape
 from branches.agents.internal import TurnRewarded
 from branches.agents.loom._loom import Loom
 from branches.agents.loom._turn import Turn
 from journals import Entry, Journal, Record
-
-Shape = Callable[[Turn], float | None]
-"""A shaped reward: a pure function of a turn. None says nothing about it."""
 
 
 async def reward(journal: Journal, turn: Turn, value: float, *, by: str = "") -> Record[Entry]:
