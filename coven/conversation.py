@@ -1,6 +1,7 @@
 """A conversation with an entity through its journal: ask it, wait for how it ends, ask it to stop.
 
-It needs nothing of the entity but its journal, so it is the same whether this process lets the entity live or another.
+It needs nothing of the entity but its journal, so it is the same whether this process lets the entity live or another,
+and whatever brings the intents (PROD-1).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _BUILT_IN = {definition.name: definition for definition in (DONE, CALL_AGENT, CA
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """What the entity gets to see of one gate call (D-005). A failure is an observation too, with `is_error`."""
+    """What the entity gets to see of one gate call (CIRCLE-4, D-005). A failure is one too, with `is_error`."""
 
     gate: str
     args: Mapping[str, Any]
@@ -78,7 +78,7 @@ class CodeCall(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The entity says that it has finished."""
+    """The entity says that it has finished, with any value (CIRCLE-8)."""
 
     answer: Any
     observation: Observation

@@ -119,7 +119,10 @@ class _ReplayedHost:
 
 
 class Workspace:
-    """One entity's sandbox: opened when code first runs, and made again from what is recorded after a restart."""
+    """One entity's sandbox, whose variables last as long as the entity (CIRCLE-9).
+
+    It is opened when code first runs, and made again from what is recorded after a restart.
+    """
 
     def __init__(self, medium: Medium, circle: Circle, context: Any = None) -> None:
         self._medium, self.circle, self._context = medium, circle, context

@@ -1,4 +1,4 @@
-"""The crystal: a model. It takes messages and gives one response; it keeps nothing between two requests."""
+"""The crystal: a model. It takes messages, gives one response, and keeps nothing between two requests (CRYSTAL-1)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
 
 class CrystalRequest(msgspec.Struct, frozen=True):
-    """One request. `messages` is a view of what was said so far; keeping it costs nothing and it never changes."""
+    """One request, of any number of messages (CRYSTAL-2).
+
+    `messages` is a view of what was said so far; keeping it costs nothing and it never changes.
+    """
 
     messages: Sequence[Message]
     tools: tuple[GateDefinition, ...] = ()
@@ -95,7 +98,7 @@ class Crystal(Protocol):
 
 
 def validate(response: CrystalResponse, request: CrystalRequest) -> CrystalResponse:
-    """The response itself. Raises `CrystalError` with code `invalid_response` if it breaks the contract."""
+    """The response itself. Raises `CrystalError`, code `invalid_response`, if it breaks CRYSTAL-3 to CRYSTAL-5."""
     if not response.content and not response.tool_calls:
         raise _invalid("crystal returned neither content nor tool_calls")
     if request.tool_choice == "required" and not response.tool_calls:

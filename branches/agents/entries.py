@@ -12,7 +12,7 @@ from journals import Entry
 
 
 class AgentPrompt(Entry, frozen=True, kw_only=True):
-    """Something for the entity of this session to do: an intent."""
+    """Something for the entity of this session to do: an intent. Its id has one content for ever (INTENT-3)."""
 
     sender: str
     text: str

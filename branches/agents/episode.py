@@ -150,7 +150,11 @@ class Episode:
         return code_step(code_run(outcome, host))
 
     async def _turn(self, turn: int, ctx: Context) -> Step | None:
-        """One turn; gives how the episode ends, if it does here."""
+        """One turn; gives how the episode ends, if it does here.
+
+        Calls are made one after the other, each with its observation, and none behind `done` (CIRCLE-3, CIRCLE-7,
+        D-003). Text alone ends the episode unless `done` is required (D-004).
+        """
         context, cantrip = self._context, self.cantrip
         context.request()
         await self._fold_if_due(turn, ctx)

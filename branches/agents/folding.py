@@ -1,7 +1,8 @@
 """Folding: a shorter view of a long thread. Nothing is lost by it; the loom keeps every turn (LOOM-5).
 
-Everything here is a pure function of what is shown now. The messages of a view are: the system prompts, the intents
-of the folded turns, one message that stands for those turns, and the newest turns whole, each behind its own intents.
+Everything here is a pure function of what is shown now. The messages of a view are: the system prompts (LOOM-6), the
+intents of the folded turns, one message that stands for those turns, and the newest turns whole, each behind its own
+intents.
 """
 
 from __future__ import annotations

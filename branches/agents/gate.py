@@ -101,8 +101,8 @@ def gate(
 async def pass_gate(gate: Gate, arguments: Mapping[str, Any], use: GateUse) -> Any:
     """What the gate gives, as JSON has it.
 
-    Raises `GateFailed`, also for whatever else the function raises (CIRCLE-5: this is the boundary to code that is not
-    ours, and its errors are for the entity to see) and for a result that JSON cannot hold.
+    Raises `GateFailed`, also for whatever else the function raises (CIRCLE-5, D-011: this is the boundary to code that
+    is not ours, and its errors are for the entity to see) and for a result that JSON cannot hold.
     """
     try:
         result = await gate.function(arguments, use)

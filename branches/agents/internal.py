@@ -81,7 +81,9 @@ class EntityReturned(Entry, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CrystalCalled(Entry, frozen=True, kw_only=True, omit_defaults=True):
-    """Written before the crystal is asked. The messages are a fold of the journal; `context` is their digest.
+    """Written before the crystal is asked, behind all turns before (LOOM-1).
+
+    The messages are a fold of the journal; `context` is their digest.
 
     `attempt` counts from 1: an attempt without an outcome was cut off, and the crystal is asked again. `reserved` are
     the tokens set aside for it where a ward bounds them. It `summarises` when it is asked for a summary to fold by.

@@ -18,7 +18,7 @@ FOLD: Final = "@fold"
 
 
 def entity_id(instance: str, session: str) -> str:
-    """The id of the entity of a session."""
+    """The id of the entity of a session (ENTITY-2, D-008)."""
     return derive_id("entity", instance, session)
 
 
@@ -53,7 +53,7 @@ def fold_id(run: str, turn: int) -> str:
 
 
 def turn_id(run: str, turn: int) -> str:
-    """The id of a turn, which is that of its call of the crystal."""
+    """The id of a turn, which is that of its call of the crystal (LOOM-2)."""
     return derive_id(run, turn_key(turn))
 
 

@@ -39,7 +39,7 @@ class CodeGate(msgspec.Struct, frozen=True):
 
 
 def code_gates(gates: Sequence[GateDefinition], reserved: AbstractSet[str]) -> tuple[CodeGate, ...]:
-    """Where code finds each gate: every gate has its own place, whatever it is called.
+    """Where code finds each gate: every gate has its own place, whatever it is called, and `done` has two (D-003).
 
     A name that is no identifier, that the language keeps for itself, or that is taken gets underscores or a number
     (`get-weather` is `get_weather`); a dotted one is a namespace, unless a part of it is a gate itself.

@@ -85,7 +85,7 @@ class _Branch:
 
 
 class Loom:
-    """All turns in the order in which they began, and the calls at their roots.
+    """All turns in the order in which they began, and the calls at their roots; it outlasts its entities (ENTITY-4).
 
     Threads are those of root entities and of forks, in the order in which they began; a child's thread is found at the
     turn that called it, with `children`. `unreadable` are the positions of records that could not be read.
@@ -136,7 +136,7 @@ class Loom:
         return self.threads[number]
 
     def children(self, id: str) -> tuple[Thread, ...]:
-        """The threads of the children that were called from a turn, each from its own first turn on."""
+        """The threads of the children that were called from a turn, each from its own first turn on (LOOM-8)."""
         return tuple(Thread(tuple(branch.turns)) for branch in self._called_from.get(id, ()))
 
     def path(self, id: str) -> Thread:

@@ -19,7 +19,7 @@ class LoomIsAppendOnly(AppendOnly):
 
 
 class TurnMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn cost. `timestamp` is when it began, ISO 8601 in UTC; `duration_ms` is all of its time.
+    """What a turn cost (LOOM-9). `timestamp` is when it began, ISO 8601 in UTC; `duration_ms` is all of its time.
 
     The tokens are those of all its requests: of its utterance, and of the summary by which its context was folded. A
     turn that goes on after a child has returned asked no crystal of its own: it cost none.
@@ -38,7 +38,7 @@ class TurnMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """One cycle: what the entity said, and what its circle gave.
+    """One cycle: what the entity said, what its circle gave, and whether it ended an episode, and how (LOOM-7).
 
     `sequence` counts the turns of its entity from 1. `utterance` is what the entity wrote, in a circle of code with the
     code; `observation` is what it got to see, and `gate_calls` is each gate call with what it gave, whole.
