@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from journals import EmbeddedServer, JetStreamStore, Journal, StoreRefused, StoreUnavailable
+from journals import EmbeddedServer, JetStreamStore, Journal, StoreRefused, StoreUnavailable, Unacknowledged
 from journals._jetstream import _direct, _publisher
 from journals._jetstream._connection import Connection
 from tests.journals.kinds import Said, registry
@@ -202,3 +202,19 @@ async def test_what_came_in_part_before_a_connection_was_given_up_is_forgotten(s
     await client._process_op_err(ConnectionResetError("stale"))
     client._parser.take(b"MSG _INBOX.x 1 1000\r\nonly the beginning")
     assert await asyncio.wait_for(session(journal), SOON) == ["0", "1", "2"]
+
+
+async def test_a_write_that_a_standing_server_never_answers_ends_unacknowledged_and_later_ones_go_on(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(_publisher, "ACK_TIMEOUT", 0.05)
+    async with await JetStreamStore.connect(server.url, "hearth", token=server.token) as store:
+        journal = await store.open("chat", registry())
+        os.kill(server.pid, signal.SIGSTOP)
+        first = asyncio.ensure_future(store._publisher.publish("nobody.1", {}, b""))
+        with pytest.raises(Unacknowledged, match="no acknowledgement within"):
+            await asyncio.wait_for(first, SOON)
+        assert not store._publisher._waiting
+        os.kill(server.pid, signal.SIGCONT)
+        monkeypatch.setattr(_publisher, "ACK_TIMEOUT", NEVER)
+        assert (await asyncio.wait_for(journal.append(Said(text="x"), session="s", id="next"), SOON)).created
