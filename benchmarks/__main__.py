@@ -22,8 +22,9 @@ ALL = (
     "entities",
     "resume",
     "replay",
+    "code_turn",
 )
-_ANYWHERE = ("read", "sessions", "turn", "turn_memory", "folded", "entities", "resume", "replay")
+_ANYWHERE = ("read", "sessions", "turn", "turn_memory", "folded", "entities", "resume", "replay", "code_turn")
 
 
 async def main() -> int:
