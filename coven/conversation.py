@@ -16,7 +16,7 @@ import msgspec
 from branches.agents.codec import answer_of, utterance_in
 from branches.agents.crystal import Usage
 from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
-from branches.agents.events import AnyEvent, follow
+from branches.agents.events import AnyEvent, Casts, follow
 from branches.agents.loom import Loom, read_loom
 from branches.agents.naming import entity_id, run_id
 from journals import Journal, Record, random_id
@@ -67,6 +67,7 @@ class Conversation:
         """
         self.session, self.journal, self._chunks = session, journal, chunks
         self._serving, self._sender, self._origin = serving, sender, origin
+        self._casts = Casts(journal, session)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} with {self.id} in session {self.session}>"
@@ -123,7 +124,7 @@ class Conversation:
         chunks = self._chunks
         after = None if chunks is None else await chunks.end()
         prompt = await self.send(intent, id=id)
-        async with aclosing(follow(self.journal, prompt, chunks, chunks_after=after)) as events:
+        async with aclosing(follow(self.journal, prompt, chunks, chunks_after=after, casts=self._casts)) as events:
             while (event := await self._while_serving(anext(events, None))) is not None:
                 yield event
 

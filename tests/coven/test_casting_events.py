@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from branches.agents import AGENTS
 from branches.agents.circle import circle
-from branches.agents.events import AnyEvent, FinalResponseEvent, StepStartEvent, TextEvent, follow
+from branches.agents.events import AnyEvent, FinalResponseEvent, StepStartEvent, TextEvent, ToolResultEvent, follow
 from branches.agents.loom import read_loom
 from branches.agents.service import AgentsService
 from branches.agents.wards import Ward
@@ -55,6 +57,41 @@ async def test_events_live_are_events_replayed_and_their_turns_are_those_of_the_
     assert begun == [turn.id for turn in loom.turns]
     assert [event.text for event in live if isinstance(event, FinalResponseEvent)] == ["helped", "ok"]
     assert [event.text for event in second if isinstance(event, FinalResponseEvent)] == ["again"]
+
+
+async def test_an_entity_tells_what_happens_prompt_after_prompt(store: Store) -> None:
+    script = [calls(("echo", {"text": str(number)})) for number in range(3)]
+    made = cantrip([each for call in script for each in (call, says("ok"))])
+    async with invoke(made, store=store, session="s") as entity:
+        told = [[event async for event in entity.events(f"intent {number}", id=f"p{number}")] for number in range(3)]
+        again = [event async for event in entity.events("intent 0", id="p0")]
+        loom = await entity.loom()
+    assert again == told[0], "an intent that was handed over before is not asked again"
+    begun = [event.turn_id for events in told for event in events if isinstance(event, StepStartEvent)]
+    assert begun == [turn.id for turn in loom.turns]
+    results = [event.result for events in told for event in events if isinstance(event, ToolResultEvent)]
+    assert results == ["0", "1", "2"], "the circle is known each time"
+
+
+@pytest.mark.parametrize("medium", ["javascript", "python"])
+async def test_turns_of_code_are_those_of_the_loom(medium: str) -> None:
+    script = [
+        calls(("execute", {"code": "echo('1'); nope()"})),
+        calls(("execute", {"code": "echo(call_agent('help')); echo(call_agent('more')); done('ok')"})),
+    ]
+    child = [calls(("execute", {"code": "done('a')"})), calls(("execute", {"code": "done('b')"}))]
+    gates = circle(["done", "call_agent", echo], [Ward(max_turns=9)], medium)
+    made = Cantrip(ScriptedCrystal(script), Call(), gates, child_crystals=(ScriptedCrystal(child),))
+    async with invoke(made, session="s") as entity:
+        events = [event async for event in entity.events("go")]
+        loom = await entity.loom()
+    assert [event.turn_id for event in events if isinstance(event, StepStartEvent)] == [turn.id for turn in loom.turns]
+    assert [turn.sequence for turn in loom.turns] == [1, 2, 1, 3, 1, 4]
+    results = [(event.gate, event.result) for event in events if isinstance(event, ToolResultEvent) and not event.depth]
+    assert [gate for gate, _ in results if gate not in ("execute", "nope")] == [
+        *("echo", "call_agent", "echo", "call_agent", "echo", "done")
+    ]
+    assert results[-1] == ("execute", "ok")
 
 
 async def test_the_events_of_a_prompt_that_waits_are_its_own(store: Store) -> None:

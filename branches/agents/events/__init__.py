@@ -12,11 +12,12 @@ from branches.agents.events._events import (
     ToolResultEvent,
     UsageEvent,
 )
-from branches.agents.events._follow import follow
+from branches.agents.events._follow import Casts, follow
 from branches.agents.events._projector import Events
 
 __all__ = [
     "AnyEvent",
+    "Casts",
     "Event",
     "Events",
     "FinalResponseEvent",

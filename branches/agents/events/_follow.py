@@ -18,22 +18,47 @@ _ANYBODYS = (EntityCast.kind(), AgentToolResult.kind(), AgentToolFault.kind())
 _AHEAD = 100
 
 
+class Casts:
+    """The newest `EntityCast` of a session, for whoever asks again and again: nothing is read twice."""
+
+    def __init__(self, journal: Journal, session: str) -> None:
+        self._journal, self._session = journal, session
+        self._seen = 0
+        self._newest: Record[Entry] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Casts of session {self._session} up to {self._seen}>"
+
+    async def before(self, position: int) -> Record[Entry] | None:
+        """The newest one before a position. Raises what the journal raises."""
+        if position <= self._seen:
+            return await Casts(self._journal, self._session).before(position)
+        kinds = [EntityCast.kind()]
+        async for record in self._journal.read(session=self._session, kinds=kinds, after=self._seen, before=position):
+            self._newest = record
+        self._seen = position - 1
+        return self._newest
+
+
 async def follow(
     journal: Journal,
     prompt: Record[AgentPrompt],
     chunks: Journal | None = None,
     *,
     chunks_after: int | None = None,
+    casts: Casts | None = None,
 ) -> AsyncGenerator[AnyEvent]:
     """What happens in the episode of a prompt and those of its children, to its final response.
 
     It may be over, at work, or not begun: what is recorded comes at once, the rest when it happens. With the Agents
     instance's short-lived journal, text comes in pieces: those behind `chunks_after`, by default those to come.
-    Raises what the journals raise.
+    `casts` spare a lasting conversation from being read from its beginning for each prompt. Raises what the journals
+    raise.
     """
     events, arrived = Events(), asyncio.Queue[Record[Entry] | BaseException](_AHEAD)
-    async for record in journal.read(session=prompt.session, kinds=[EntityCast.kind()], before=prompt.position):
-        events.feed(record)
+    cast = await (casts or Casts(journal, prompt.session)).before(prompt.position)
+    if cast is not None:
+        events.feed(cast)
     tails = [journal.tail(prompt.position, session=prompt.session)]
     if chunks is not None:
         after = await chunks.end() if chunks_after is None else chunks_after

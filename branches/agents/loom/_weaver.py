@@ -156,11 +156,12 @@ class Weaver:
 
     def _fork(self, record: Record[Entry], entry: EntityForked) -> None:
         """The session's first turn hangs below this one; an imported journal counts its positions anew."""
-        parent = turn_id(entry.run, entry.turn)
+        parent, session = turn_id(entry.run, entry.turn), self._session(record.session)
         draft = self._drafts.get(parent)
         if draft is not None:
             parent = draft.newest_id if record.imported else draft.part_id(draft.part_at(entry.position))
-        self._session(record.session).forked_from = parent
+            session.call = draft.run.call
+        session.forked_from = parent
 
     def _run(self, id: str, session: str) -> Run:
         """The run of this id; one that nobody summoned is an episode of the session's own entity."""
