@@ -1,12 +1,14 @@
-"""Writes what is derived from the code: `docs/coven.schema.json` and the tables of `docs/configuration.md`.
+"""Writes what is derived from the code: `docs/coven.schema.json`, the tables of `docs/configuration.md`, and
+`docs/conformance.md`.
 
-`python docs/generate.py`, after a change of the model or of a leaf.
+`python docs/generate.py`, after a change of the model, of a leaf, of a conformance suite, or of what holds a rule.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 import types
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -95,3 +97,7 @@ def _type(wanted: Any) -> str:
 if __name__ == "__main__":
     SCHEMA.write_text(schema_text(), encoding="utf-8")
     PAGE.write_text(page_text(), encoding="utf-8")
+    sys.path.insert(0, str(FOLDER.parent))
+    from docs import rules
+
+    rules.PAGE.write_text(rules.page_text(), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from itertools import count
 
@@ -10,6 +11,8 @@ import pytest_asyncio
 
 from journals import EmbeddedServer, JetStreamStore, MemoryStore, Store
 
+# No test asks a real model, also in the processes that it starts.
+os.environ["COVEN_FORBID_MODEL_REQUESTS"] = "1"
 _numbers = count(1)
 
 
