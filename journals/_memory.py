@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import bisect
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from operator import attrgetter
 
@@ -21,6 +22,29 @@ _FORGET_EVERY = 1000
 SHORT_LIVED_MESSAGES = 100_000
 
 
+class _Tail:
+    """A reader that has come to the end. It is woken only for what it wants; `most` bounds what waits for it."""
+
+    def __init__(self, after: int, hears: Hears, most: int | None) -> None:
+        self._after, self._hears = after, hears
+        self._heard: deque[Stored] = deque(maxlen=most)
+        self._waiting: asyncio.Future[None] | None = None
+
+    def meet(self, stored: Stored) -> None:
+        """A message was written."""
+        if stored.position > self._after and self._hears(stored):
+            self._heard.append(stored)
+            if self._waiting is not None and not self._waiting.done():
+                self._waiting.set_result(None)
+
+    async def heard(self) -> Sequence[Stored]:
+        """What came that it wants, at most a group at a time."""
+        if not self._heard:
+            self._waiting = asyncio.get_running_loop().create_future()
+            await self._waiting
+        return [self._heard.popleft() for _ in range(min(_GROUP, len(self._heard)))]
+
+
 class MemoryLog:
     """A log in a list. Encoded like the real one, so that what works here works there.
 
@@ -34,7 +58,7 @@ class MemoryLog:
         self._messages: list[Stored] = []
         self._positions: dict[str, list[int]] = {}
         self._blobs: dict[str, bytes] = {}
-        self._grown = asyncio.Event()
+        self._tails: dict[_Tail, None] = {}
 
     def __repr__(self) -> str:
         return f"<MemoryLog {self.name} {len(self._messages)} messages>"
@@ -49,10 +73,11 @@ class MemoryLog:
             raise FenceRefused(f"{fence.subject} stands at {self._head(fence.subject)}, not at {fence.position}")
         for message in messages:
             position = self._forgotten + len(self._messages) + 1
-            self._messages.append(Stored(position, message.subject, message.headers, message.body, self._clock()))
+            stored = Stored(position, message.subject, message.headers, message.body, self._clock())
+            self._messages.append(stored)
             self._positions.setdefault(message.subject, []).append(position)
-        grown, self._grown = self._grown, asyncio.Event()
-        grown.set()
+            for tail in self._tails:
+                tail.meet(stored)
         last = self._forgotten + len(self._messages)
         if self._short_lived and last % _FORGET_EVERY < len(messages):
             self._forget()
@@ -95,16 +120,18 @@ class MemoryLog:
 
     async def tail(self, after: int, hears: Hears) -> AsyncGenerator[Sequence[Stored]]:
         """See `Log.tail`."""
-        while True:
-            grown = self._grown
-            group = self._behind(after, max(after, self._forgotten) + _GROUP)
-            if group:
-                after = group[-1].position
-                heard = [stored for stored in group if hears(stored)]
-                if heard:
-                    yield heard
-            else:
-                await grown.wait()
+        while group := self._behind(after, max(after, self._forgotten) + _GROUP):
+            after = group[-1].position
+            heard = [stored for stored in group if hears(stored)]
+            if heard:
+                yield heard
+        tail = _Tail(after, hears, SHORT_LIVED_MESSAGES if self._short_lived else None)
+        self._tails[tail] = None
+        try:
+            while True:
+                yield await tail.heard()
+        finally:
+            del self._tails[tail]
 
     async def put_blob(self, digest: str, body: bytes) -> None:
         """See `Log.put_blob`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol, cast
 
 from journals import derive_id
 from policies._action import Action
@@ -175,10 +175,22 @@ class ScopeContext(_Deterministic):
         self._run, self._actor, self._allowed = run, call.action.policy, allowed
         self._occurrences: Counter[str] = Counter()
         self._keys: set[str] = set()
+        self._happened: list[tuple[Action, str] | tuple[Step, ...]] = []
         self._ended = False
 
     def __repr__(self) -> str:
-        return f"<ScopeContext of {self._actor} {self._id} {self._ledger!r}>"
+        return f"<ScopeContext of {self._actor} {self._id}, {self._occurrences.total() + len(self._keys)} calls>"
+
+    async def get_ledger(self) -> Ledger:
+        """See `Context.get_ledger`. It is put together when it is asked for, which most policies never do."""
+        happened, self._happened = self._happened, []
+        for each in happened:
+            if isinstance(each[0], Action):
+                action, id = cast("tuple[Action, str]", each)
+                self._ledger = self._ledger.append(action_call(self._actor, action, id=id))
+            else:
+                self._ledger = self._ledger.extend(cast("tuple[Step, ...]", each))
+        return self._ledger
 
     def end(self) -> None:
         """The policy has returned: nothing may be called in its name any more."""
@@ -197,7 +209,7 @@ class ScopeContext(_Deterministic):
             raise ActionNotAllowed(action.policy, self._allowed)
         action = self._run.admit(action)
         names = tuple(decorator.__name__ for decorator in decorators)
-        seed = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+        seed = ledger if isinstance(ledger, Ledger) else Ledger(ledger) if ledger else _EMPTY
         said = f"calls {action.policy!r}"
         outcome = await self._perform(action, said, key=key, names=names, decorators=decorators, seed=seed)
         return list(outcome.steps)
@@ -244,9 +256,10 @@ class ScopeContext(_Deterministic):
         else:
             self._keys.add(key)
         call = Call(derive_id(self._id, key), self._id, key, action, names, seed.digest, due)
-        self._ledger = self._ledger.append(action_call(self._actor, action, id=call.id))
+        self._happened.append((action, call.id))
         outcome = await self._run.perform(call, decorators, seed)
-        self._ledger = self._ledger.extend(outcome.steps)
+        if outcome.steps:
+            self._happened.append(outcome.steps)
         self._now = max(self._now, outcome.time)
         return outcome
 

@@ -112,7 +112,7 @@ class PolicyRegistry:
             told = inspect.getdoc(function) if description is None else description
             policy, arguments = adapt(called, function, payload)
             schema: Mapping[str, Any] = {} if arguments is None else arguments.schema
-            self._add(
+            self.add(
                 PolicyInfo(
                     name=called,
                     kind=kind,
@@ -182,7 +182,7 @@ class PolicyRegistry:
         input_schema: Mapping[str, Any] | None = None,
     ) -> None:
         """Register an effect that is answered from outside. Raises `ValueError` for a name that is taken."""
-        self._add(
+        self.add(
             PolicyInfo(
                 name=name,
                 kind=PolicyKind.EFFECT,
@@ -193,6 +193,7 @@ class PolicyRegistry:
             )
         )
 
-    def _add(self, policy: PolicyInfo) -> None:
+    def add(self, policy: PolicyInfo) -> None:
+        """Register a policy whose particulars are known. Raises `ValueError` for a name that is taken."""
         if policy.name in _OWN or self._policies.setdefault(policy.name, policy) is not policy:
             raise ValueError(f"a policy named {policy.name!r} is registered already; give one of them another name")

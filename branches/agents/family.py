@@ -28,6 +28,7 @@ from policies import (
     Clock,
     Context,
     Policy,
+    PolicyInfo,
     PolicyKind,
     PolicyRegistry,
     Step,
@@ -96,22 +97,20 @@ class Family:
             await self._keep(call, run)
 
     def _register(self, cantrip: Cantrip) -> None:
-        register = self.registry.register
-        register(LOOP, kind=PolicyKind.ORCHESTRATOR, description="the loop")(self._live)
+        """With what is known of them: to look at their signatures would cost an eighth of a short episode."""
+        add, decides = self.registry.add, PolicyKind.ORCHESTRATOR
         retry = cantrip.retry.policy()
-        register(CRYSTAL, repeatable=True, retry=retry, description="the model")(self._ask)
-        register(FOLD, repeatable=True, description="a shorter view of early turns")(self._fold)
-        register(CODE, kind=PolicyKind.ORCHESTRATOR, description="code in the sandbox")(self._run_code)
-        register(CALL_AGENT.name, kind=PolicyKind.ORCHESTRATOR, description="a child")(self._summon)
-        register(CALL_AGENT_BATCH.name, kind=PolicyKind.ORCHESTRATOR, description="children")(self._summon_all)
+        add(PolicyInfo(name=LOOP, kind=decides, function=self._live))
+        add(PolicyInfo(name=CRYSTAL, kind=PolicyKind.EFFECT, function=self._ask, repeatable=True, retry=retry))
+        add(PolicyInfo(name=FOLD, kind=PolicyKind.EFFECT, function=self._fold, repeatable=True))
+        add(PolicyInfo(name=CODE, kind=decides, function=self._run_code))
+        add(PolicyInfo(name=CALL_AGENT.name, kind=decides, function=self._summon))
+        add(PolicyInfo(name=CALL_AGENT_BATCH.name, kind=decides, function=self._summon_all))
         for gate in cantrip.circle.served.values():
-            register(gate.name, idempotent=gate.idempotent, description=gate.definition.description)(
-                self._serving(gate)
-            )
+            serving = self._serving(gate)
+            add(PolicyInfo(name=gate.name, kind=PolicyKind.EFFECT, function=serving, idempotent=gate.idempotent))
         for gate in cantrip.circle.outward:
-            self.registry.register_awaited(
-                gate.name, timeout_s=self._timeout, description=gate.description, input_schema=gate.parameters
-            )
+            add(PolicyInfo(name=gate.name, kind=PolicyKind.EFFECT, function=None, timeout_s=self._timeout))
 
     async def _live(self, action: Action, ctx: Context) -> list[Step]:
         return [await self._root.live(ctx, action.payload["intent"])]
