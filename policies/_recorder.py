@@ -24,7 +24,7 @@ from policies._codec import (
     Writing,
 )
 from policies._errors import NotDurable
-from policies._order import Order
+from policies._order import Order, Tally
 from policies._signals import Signals
 from policies._slot import Slot
 from policies._step import Step
@@ -44,11 +44,12 @@ class Recorder:
         self._journal, self._codec, self._claim, self.cause = journal, codec, claim, cause
         self.run = run
         self.root = Slot(None, cause.time)
-        self.order = Order(run)
         self.signals = Signals()
         self.versions: dict[str, int] = {}
         self._slots: dict[str, Slot] = {run: self.root}
         self._unclaimed: defaultdict[str, dict[str, Slot]] = defaultdict(dict)
+        self._orders: dict[str, Order] = {}
+        self._tally = Tally()
 
     def __repr__(self) -> str:
         return f"<Recorder of {self.cause.id} in {self._journal.name}: {len(self._slots)} calls>"
@@ -57,6 +58,29 @@ class Recorder:
     def may_write(self) -> bool:
         """Whether this run may go on, or can only be looked at."""
         return self._claim is not None
+
+    @property
+    def replaying(self) -> bool:
+        """Whether something recorded, anywhere in the run, has not found its caller yet."""
+        for order in self._orders.values():
+            order.clear()
+        return self._tally.left > 0
+
+    def order(self, scope: str) -> Order:
+        """The order of a scope, by the id of the call that it serves."""
+        order = self._orders.get(scope)
+        if order is None:
+            order = self._orders[scope] = Order(self.run, self._tally)
+        return order
+
+    def forget(self, scope: str) -> None:
+        """Nobody will ask for what was recorded inside this call."""
+        for id, slot in self._unclaimed.pop(scope, {}).items():
+            slot.dropped = True
+            self.forget(id)
+        order = self._orders.pop(scope, None)
+        if order is not None:
+            order.close()
 
     def observe(self, record: Record[Entry]) -> None:
         """Take in a record. Of several outcomes of one call the first counts; an answer to no call is ignored."""
@@ -194,7 +218,8 @@ class Recorder:
 
     def fail(self, error: BaseException) -> None:
         """Nothing more will be observed: whoever waits raises this."""
-        self.order.fail(error)
+        for order in self._orders.values():
+            order.fail(error)
         self.signals.fail(error)
         for slot in self._slots.values():
             slot.fail(error)
@@ -203,7 +228,7 @@ class Recorder:
         slot = self._slots.get(said.call_id)
         if slot is None:
             slot = self._open_unclaimed(said)
-            self.order.called(slot)
+            self.order(said.scope).called(slot)
         slot.time = slot.time or time
         slot.attempts = max(slot.attempts, said.attempt)
 
@@ -218,7 +243,7 @@ class Recorder:
         if slot is not None and slot.outcome is None:
             slot.outcome = Outcome(_with_ids(said), round(time, 6))
             if slot is not self.root:
-                self.order.returned(slot)
+                self.order(slot.scope).returned(slot)
             slot.wake()
 
     def _observed(self, call: Call, records: Sequence[Record[Entry]]) -> Outcome:

@@ -54,7 +54,6 @@ class Run:
         again: bool = False,
     ) -> None:
         self._root, self._registry, self._recorder = root, registry, recorder
-        self._order = recorder.order
         self.clock: Clock = SystemClock() if clock is None else clock
         self._seed = Ledger() if seed is None else seed
         self._ceiling = frozenset(root.action.actions if ceiling is None else ceiling) | {root.action.policy}
@@ -92,7 +91,7 @@ class Run:
 
     async def perform(self, call: Call, decorators: Sequence[Decorator] = (), seed: Ledger | None = None) -> Outcome:
         """The outcome of a call: the recorded one, or else that of doing it now."""
-        policy, recorder, order = self._registry[call.action.policy], self._recorder, self._order
+        policy, recorder = self._registry[call.action.policy], self._recorder
         slot = recorder.take(call)
         is_new = slot is None
         if slot is None:
@@ -102,6 +101,7 @@ class Run:
         under_way, task = self._under_way[call.scope], asyncio.current_task()
         assert task is not None
         under_way.add(task)
+        order = recorder.order(call.scope)
         order.made(slot, side_by_side=task is not self._tasks.get(call.scope))
         try:
             self._compare(slot, call)
@@ -110,6 +110,7 @@ class Run:
             await order.turn(slot)
         except BaseException:  # whatever it is: nobody waits for this call any more
             order.abandon(slot)
+            recorder.forget(call.id)
             raise
         finally:
             under_way.discard(task)
@@ -120,10 +121,10 @@ class Run:
         """See `Context.version`."""
         versions = self._recorder.versions
         if name not in versions:
-            if self._order.replaying:
+            if self._recorder.replaying:
                 versions[name] = minimum  # it was here before, when there was no marker
             else:
-                await self._written(f"asks for its version of {name!r}")
+                self._require_writing(f"asks for its version of {name!r}")
                 await self._recorder.write_version(name, maximum)
         if not minimum <= versions[name] <= maximum:
             raise UnsupportedVersion(name, versions[name], minimum, maximum)
@@ -165,7 +166,7 @@ class Run:
         if is_scope and refusal is None and self._recorder.follows(call):
             await self._recorder.write_call(call, 1)
             return True
-        await self._written(f"calls {call.action.policy!r} with {short(call.action.payload)}")
+        await self._catch_up_to(call, f"calls {call.action.policy!r} with {short(call.action.payload)}")
         if refusal is not None:
             await self._recorder.write_refused(call, [refusal])
             return False
@@ -177,7 +178,7 @@ class Run:
         is_scope = bool(call.decorators) or policy.kind is PolicyKind.ORCHESTRATOR
         if is_scope and refusal is None:
             return True
-        await self._written(f"waits for the outcome of {policy.name!r}")
+        await self._catch_up_to(call, f"waits for the outcome of {policy.name!r}")
         if is_scope or policy.function is None:
             pass
         elif slot.retry_at is None and not policy.repeatable and not policy.idempotent:
@@ -225,7 +226,6 @@ class Run:
         for decorator in reversed(decorators):
             function = decorator(function)
         context = ScopeContext(self, call, allowed, slot.time, seed)
-        self._order.leave(slot)
         self._tasks[call.id] = asyncio.current_task()
         try:
             steps = _checked(policy.name, await function(call.action, context))
@@ -235,9 +235,9 @@ class Run:
             await self._stop(call.id)
         for left in self._recorder.unclaimed(call.id).values():
             raise NonDeterminismError(self._root.id, left.described, f"ends {policy.name} without it")
+        self._recorder.forget(call.id)
         if slot.outcome is None:  # else it was recorded together with that of its last call, or before
-            self._order.enter(slot)
-            await self._written(f"ends {policy.name}")
+            self._require_writing(f"ends {policy.name}")
             _refuse_cancelled()
             await self._recorder.write_outcome(call, steps)
         elif self._again and [_said(step) for step in steps] != [_said(step) for step in slot.outcome.steps]:
@@ -296,8 +296,12 @@ class Run:
         while slot.outcome is None:
             await slot.changed()
 
-    async def _written(self, does: str) -> None:
-        await self._order.written(does)
+    async def _catch_up_to(self, call: Call, does: str) -> None:
+        """Wait until the call's scope has done all that is recorded."""
+        await self._recorder.order(call.scope).caught_up(does)
+        self._require_writing(does)
+
+    def _require_writing(self, does: str) -> None:
         if not self._recorder.may_write:
             raise ReplayEnded(does)
 

@@ -324,3 +324,46 @@ async def test_what_a_policy_leaves_behind_is_ended_with_it() -> None:
     assert cancelled.is_set()
     assert ledger[-1].actor == "fast"
     assert await replay("r", registry, journal=journal) == ledger
+
+
+async def test_scopes_side_by_side_do_not_wait_for_each_other() -> None:
+    """One goes on with something new while another has not come to what is recorded of it."""
+    registry, journal = PolicyRegistry(), await opened(MemoryStore())
+    first_life, may_go_on = True, asyncio.Event()
+
+    @registry.effect("say", idempotent=True)
+    async def say(action: Action, ctx: Context) -> list[Step]:
+        if action.payload["what"] == "go on":
+            if first_life:
+                raise LookupError("a bug")
+            may_go_on.set()
+        return [action_result("say", {})]
+
+    @registry.orchestrator("slow", actions=["say"])
+    async def slow(action: Action, ctx: Context) -> list[Step]:
+        if not first_life:
+            await may_go_on.wait()  # as one does whose code runs in another process
+        await ctx.call(Action("say", {"what": "slowly"}))
+        if first_life:
+            await asyncio.Event().wait()
+        return [action_result("slow", {})]
+
+    @registry.orchestrator("other", actions=["say"])
+    async def other(action: Action, ctx: Context) -> list[Step]:
+        await ctx.call(Action("say", {"what": "hello"}))
+        await ctx.sleep(0)
+        await ctx.call(Action("say", {"what": "go on"}))
+        return [action_result("other", {})]
+
+    @registry.orchestrator("root")
+    async def root(action: Action, ctx: Context) -> list[Step]:
+        await asyncio.gather(ctx.call(Action("slow")), ctx.call(Action("other")))
+        return [action_result("root", {"done": True})]
+
+    with pytest.raises(LookupError):
+        await run("root", {}, registry, journal=journal, run_id="r")
+    kinds = [record.kind async for record in journal.read()]
+    assert kinds.count("PolicyReturned") == 2
+    first_life = False
+    ledger = await resume("r", registry, journal=journal)
+    assert ledger[-1].payload == {"done": True}
