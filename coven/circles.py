@@ -19,14 +19,16 @@ def circle(
     medium: str = "tools",
     *,
     reward: Shape | None = None,
+    independent: bool = False,
 ) -> Circle:
     """A circle of gates and wards; `medium` is `tools`, `javascript` or `python`.
 
     A gate is the name of a built-in one (`done`, `call_agent`, `call_agent_batch`, `echo`) or of a spell
     (`fs.read_text`), a Python function, or what `gate`, `leaves.gates.read`, `write` or `fetch` make. `reward` scores
-    the turns of the loom that nobody has rewarded. Raises `ValueError` for an unknown name and for two of one name.
+    the turns of the loom that nobody has rewarded. `independent` calls of one utterance are made at once. Raises
+    `ValueError` for an unknown name and for two of one name.
     """
-    return agents.circle([_gate(each) for each in gates], wards, medium, reward=reward)
+    return agents.circle([_gate(each) for each in gates], wards, medium, reward=reward, independent=independent)
 
 
 def gate_of(spell: type[Spell]) -> GateDefinition:

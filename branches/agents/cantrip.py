@@ -99,7 +99,8 @@ def configure(
         sampling=options.call.sampling,
     )
     functions = {name: gate for name, gate in own.items() if any(each.name == name for each in named)}
-    circle = Circle(named, resolve(options.circle.wards), options.circle.medium, functions)
+    asked = options.circle
+    circle = Circle(named, resolve(asked.wards), asked.medium, functions, independent=asked.independent)
     return Cantrip(crystal, call, circle, options.folding, options.retry, crystals or {})
 
 
@@ -116,6 +117,7 @@ def cast_entry(cantrip: Cantrip, entity: str) -> EntityCast:
         wards=circle.wards,
         sampling=call.sampling,
         medium=circle.medium,
+        independent=circle.independent,
         folding=cantrip.folding,
     )
     return replace(made, entity=entity, cantrip=fingerprint(msgspec.to_builtins(made)))
@@ -129,5 +131,7 @@ def recall(cantrip: Cantrip, cast: EntityCast) -> Cantrip:
         tool_choice=cast.tool_choice,
         sampling=cast.sampling,
     )
-    circle = Circle(cast.gates, cast.wards, cast.medium, cantrip.circle.served)
+    circle = replace(
+        cantrip.circle, gates=cast.gates, wards=cast.wards, medium=cast.medium, independent=cast.independent
+    )
     return replace(cantrip, call=call, circle=circle, folding=cast.folding)

@@ -87,7 +87,8 @@ class Done(msgspec.Struct, frozen=True):
 class Circle(msgspec.Struct, frozen=True):
     """Medium, gates and wards. `served` are those gates whose functions run in the entity's own process.
 
-    `reward` scores a turn of the loom, for those who read it; the loop does not know it.
+    `reward` scores a turn of the loom, for those who read it; the loop does not know it. Calls of one utterance wait
+    for each other, unless they are `independent`: then all are made at once. What they give is seen in their order.
     """
 
     gates: tuple[GateDefinition, ...]
@@ -95,6 +96,7 @@ class Circle(msgspec.Struct, frozen=True):
     medium: str = "tools"
     served: Mapping[str, Gate] = {}
     reward: Shape | None = None
+    independent: bool = False
 
     @property
     def has_done(self) -> bool:
@@ -185,6 +187,7 @@ def circle(
     medium: str = "tools",
     *,
     reward: Shape | None = None,
+    independent: bool = False,
 ) -> Circle:
     """A circle of gates and wards, as code writes it down.
 
@@ -201,7 +204,7 @@ def circle(
         if made.name in definitions or made.name.startswith("@"):
             raise ValueError(f"gate {made.name!r} cannot stand here: its name is taken; give it another one")
         definitions[made.name] = made
-    return Circle(tuple(definitions.values()), resolve(wards), medium, served, reward)
+    return Circle(tuple(definitions.values()), resolve(wards), medium, served, reward, independent)
 
 
 def _definition(given: str | GateDefinition | Gate | Callable[..., Any]) -> GateDefinition | Gate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -21,6 +21,7 @@ from branches.agents.context import EntityContext
 from branches.agents.crystal import CrystalError, CrystalRequest, ToolCall, Usage, validate
 from branches.agents.deadline import until
 from branches.agents.folding import Fold, Folding
+from branches.agents.gathering import gather
 from branches.agents.internal import EntityCast
 from branches.agents.naming import CODE, CRYSTAL, FOLD, fold_id, fold_key, gate_key, turn_id, turn_key
 from branches.agents.retrying import MayPass
@@ -176,6 +177,7 @@ class Episode:
         said = msgspec.convert(step.payload, Said)
         self._surroundings.budget.settle(id, said.usage)
         context.utter(said.content, said.tool_calls, said.usage)
+        outcomes = await self._together(turn, said.tool_calls, ctx) if cantrip.circle.independent else {}
         for index, tool_call in enumerate(said.tool_calls):
             intended = cantrip.circle.read(tool_call)
             if isinstance(intended, Done):
@@ -189,8 +191,7 @@ class Episode:
                     context.observe(observation)
                     return _terminated(run.value)
             elif isinstance(intended, GateCall):
-                action = self._prepare(intended, derive_id(self.run, key))
-                (outcome,) = await ctx.call(action, key=key)
+                outcome = outcomes[index] if index in outcomes else await self._pass(intended, key, ctx)
                 observation = intended.observation(outcome)
             else:
                 observation = intended
@@ -198,6 +199,22 @@ class Episode:
         if not said.tool_calls and not cantrip.requires_done:
             return ending(said.content or "", "terminated")
         return None
+
+    async def _pass(self, call: GateCall, key: str, ctx: Context) -> Step:
+        (outcome,) = await ctx.call(self._prepare(call, derive_id(self.run, key)), key=key)
+        return outcome
+
+    async def _together(self, turn: int, tool_calls: Sequence[ToolCall], ctx: Context) -> dict[int, Step]:
+        """The outcomes of gate calls that do not wait for each other, by their place in the utterance (CIRCLE-7)."""
+        passing: dict[int, GateCall] = {}
+        for index, tool_call in enumerate(tool_calls):
+            intended = self.cantrip.circle.read(tool_call)
+            if isinstance(intended, Done):
+                break
+            if isinstance(intended, GateCall):
+                passing[index] = intended
+        works = [self._pass(call, gate_key(turn, index), ctx) for index, call in passing.items()]
+        return dict(zip(passing, await gather(works), strict=True))
 
     async def _fold_if_due(self, turn: int, ctx: Context) -> None:
         """Fold early turns before a request that would be too long; after a restart as it was done before it."""

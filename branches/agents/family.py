@@ -19,6 +19,7 @@ from branches.agents.delegation import child_outcome, read_request, refused_chil
 from branches.agents.episode import Episode
 from branches.agents.gate import Gate, GateFailed, GateUse, pass_gate, thaw
 from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH
+from branches.agents.gathering import gather
 from branches.agents.internal import EntityCast
 from branches.agents.medium import Medium
 from branches.agents.naming import CODE, CRYSTAL, FOLD, LOOP, child_id
@@ -161,9 +162,8 @@ class Family:
             outcome = child_outcome(step)
             return {"error": outcome.payload["message"]} if outcome.is_error else outcome.payload["result"]
 
-        async with asyncio.TaskGroup() as tasks:
-            working = [tasks.create_task(one(*asked)) for asked in enumerate(action.payload["requests"])]
-        return [action_result(CALL_AGENT_BATCH.name, {"result": [task.result() for task in working]})]
+        results = await gather(one(*asked) for asked in enumerate(action.payload["requests"]))
+        return [action_result(CALL_AGENT_BATCH.name, {"result": results})]
 
     def _serving(self, gate: Gate) -> Policy:
         """The effect behind a gate of this process; it is given so much time and no more."""

@@ -38,6 +38,7 @@ class EntityCast(Entry, frozen=True, kw_only=True, omit_defaults=True):
     sampling: Sampling = Sampling()
     medium: str = "tools"
     folding: Folding | None = None
+    independent: bool = False
 
 
 class EntityForked(Entry, frozen=True, kw_only=True, omit_defaults=True):

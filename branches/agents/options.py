@@ -40,6 +40,9 @@ class CircleOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     wards: Annotated[tuple[Ward, ...], Meta(description="of several, the most restrictive holds")] = (
         Ward(max_turns=40),
     )
+    independent: Annotated[
+        bool, Meta(description="calls of one utterance do not wait for each other; their results keep their order")
+    ] = False
     approve: Annotated[
         tuple[str, ...],
         Meta(description="gates that wait for a person's approval; refused as long as the branch has no way to ask"),

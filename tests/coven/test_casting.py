@@ -148,3 +148,18 @@ async def test_a_cast_has_its_loom() -> None:
     assert ended.loom is not None
     assert [turn.sequence for turn in ended.loom.turns] == [1, 2]
     assert (ended.loom.turns[-1].terminated, ended.loom.turns[-1].parent_id) == (True, ended.loom.turns[0].id)
+
+
+async def test_independent_calls_are_made_at_once_and_seen_in_their_order() -> None:
+    met, order = asyncio.Barrier(2), list[str]()
+
+    async def meet(name: str) -> str:
+        """Come back when the other one is there too."""
+        await met.wait()
+        order.append(name)
+        return name
+
+    crystal = ScriptedCrystal([calls(("meet", {"name": "a"}), ("meet", {"name": "b"})), finishes("ok")])
+    together = circle(["done", meet], [Ward(max_turns=3)], independent=True)
+    assert (await cast(Cantrip(crystal, Call(), together), "go")).answer == "ok"
+    assert [message.content for message in crystal.requests[-1].messages[-2:]] == ["a", "b"]

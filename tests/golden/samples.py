@@ -127,6 +127,7 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
             sampling=Sampling(temperature=0.7, stop=("END",)),
             medium="javascript",
             folding=Folding(strategy="summary", trigger_after_turns=20),
+            independent=True,
         ),
         EntityForked(session="s-1", run="run-1", turn=3, position=17, crystal="small"),
         EntitySummoned(
