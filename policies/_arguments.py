@@ -91,7 +91,9 @@ def adapt(name: str, function: Callable[..., Any], model: Any) -> tuple[Policy, 
     the same name, and the context where it has a `ctx`. The last two may give steps, or any JSON value for an
     `action_result`.
     """
-    parameters = _parameters(function)
+    if model is None and inspect.ismethod(function) and _is_policy_method(function.__func__):
+        return cast("Policy", function), None
+    parameters = dict(inspect.signature(function, follow_wrapped=False).parameters)
     if _is_policy(list(parameters.values())):
         return cast("Policy", function), None if model is None else arguments_of(model)
     if model is not None:
@@ -111,18 +113,11 @@ def adapt(name: str, function: Callable[..., Any], model: Any) -> tuple[Policy, 
     return policy, arguments
 
 
-def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """What the function takes. Methods are looked at once: an episode registers its own each time it begins."""
-    if inspect.ismethod(function):
-        first, *others = _parameters_of(function.__func__)
-        bound = [first, *others] if first.kind is first.VAR_POSITIONAL else others
-        return {parameter.name: parameter for parameter in bound}
-    return dict(inspect.signature(function, follow_wrapped=False).parameters)
-
-
 @lru_cache(maxsize=1000)
-def _parameters_of(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
-    return tuple(inspect.signature(function, follow_wrapped=False).parameters.values())
+def _is_policy_method(function: Callable[..., Any]) -> bool:
+    """Methods are looked at once: an episode registers its own each time it begins."""
+    _, *parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
+    return _is_policy(parameters)
 
 
 def _is_policy(parameters: Sequence[inspect.Parameter]) -> bool:
