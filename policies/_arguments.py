@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import msgspec
 
 from policies._action import Action
-from policies._step import Step, action_result
+from policies._errors import InvalidPayload
+from policies._step import Step, action_result, error_result
 
 if TYPE_CHECKING:
     from policies._context import Context
@@ -161,4 +162,7 @@ def _as_steps(name: str, given: Any) -> Sequence[Step]:
         items = cast("Sequence[Any]", given)
         if items and all(isinstance(item, Step) for item in items):
             return items
-    return [action_result(name, cast("Any", given) if isinstance(given, Mapping) else {"result": given})]
+    try:
+        return [action_result(name, cast("Any", given) if isinstance(given, Mapping) else {"result": given})]
+    except InvalidPayload as error:
+        return [error_result(name, "bad_result", f"what it gave cannot be recorded: {error.reason}")]

@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
+from journals import InvalidEntry
 from policies._action import Action
 from policies._arguments import ArgumentsInvalid
 from policies._clock import Clock, SystemClock, sleep_until
@@ -213,7 +214,11 @@ class Run:
                 tried = f"{slot.attempts} attempts" if slot.attempts > 1 else "one attempt"
                 steps = [error_result(policy.name, "failed", f"{type(error).__name__}: {message} (after {tried})")]
             _refuse_cancelled()
-            await self._recorder.write_outcome(call, _checked(policy.name, steps))
+            try:
+                await self._recorder.write_outcome(call, _checked(policy.name, steps))
+            except InvalidEntry as error:  # it has happened, only its words cannot be kept
+                steps = [error_result(policy.name, "bad_result", f"what it gave cannot be recorded: {error}")]
+                await self._recorder.write_outcome(call, steps)
             return
 
     async def _orchestrate(

@@ -46,7 +46,8 @@ async def run(
 
     With a `journal` (opened with `run_registry()`) the run survives: the same call again, here or on another machine,
     goes on where the journal ends, and gives a finished run's ledger without running anything. Who goes on takes the
-    run over: whoever had it before gets `ClaimLost`.
+    run over: whoever had it before gets `ClaimLost`. The `actions` of its beginning stay what policies see; those of
+    whoever goes on can only take some away.
 
     Without a journal the ledger itself is what survives: given the ledger of an earlier run of the same policy and
     payload, or its beginning, what stands there is not done again. Any other ledger is what the policy begins with,

@@ -160,7 +160,7 @@ class AgentsCodec:
                 turn=turn,
                 error=payload["message"],
                 code=payload["code"],
-                duration_ms=payload["duration_ms"],
+                duration_ms=payload.get("duration_ms", 0.0),
             )
             return [Writing(failed)]
         said = msgspec.convert(payload, Said)

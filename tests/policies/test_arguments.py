@@ -168,3 +168,22 @@ def test_what_is_no_model_or_no_signature_is_refused() -> None:
         async def both(words: list[str]) -> None: ...
 
     assert registry.names == ()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [object(), {"a": {1, 2}}, {1: 2}, float("nan"), "broken \ud800"],
+    ids=["object", "set", "key", "nan", "surrogate"],
+)
+async def test_what_cannot_be_recorded_becomes_an_error_that_says_so(given: Any) -> None:
+    registry = PolicyRegistry()
+
+    @registry.effect("odd")
+    async def odd() -> Any:
+        return given
+
+    journal = await MemoryStore().open("runs", run_registry())
+    ledger = await run("odd", {}, registry, journal=journal, run_id="r")
+    assert ledger[-1].is_error
+    assert ledger[-1].payload["code"] == "bad_result"
+    assert await run("odd", {}, registry, journal=journal, run_id="r") == ledger
