@@ -17,6 +17,7 @@ from branches.agents.codec import answer_of, utterance_in
 from branches.agents.crystal import Usage
 from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
 from branches.agents.events import AnyEvent, Casts, follow
+from branches.agents.internal import ContextFolded
 from branches.agents.loom import Loom, read_loom
 from branches.agents.naming import entity_id, run_id
 from journals import Journal, Record, random_id
@@ -146,6 +147,7 @@ class Conversation:
     def _tell(self, prompt: Record[Any], response: AgentResponse, records: list[Record[Any]]) -> Ended:
         run = run_id(prompt.id)
         said = [one for record in records if (one := utterance_in(record)) is not None and one.run == run]
+        folds = [entry for record in records if isinstance(entry := record.entry, ContextFolded) and entry.run == run]
         ended_well = response.ending == "terminated"
         return Ended(
             answer=answer_of(response) if ended_well else None,
@@ -157,5 +159,5 @@ class Conversation:
             session=self.session,
             prompt=prompt.id,
             turns=len(said),
-            usage=sum((one.usage for one in said), Usage()),
+            usage=sum((one.usage for one in (*said, *folds)), Usage()),
         )
