@@ -12,8 +12,18 @@ from msgspec.structs import replace
 from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, Usage
 from branches.agents.gates import EXECUTE
 from branches.agents.normalise import http_error, openai_response
+from branches.agents.retrying import UNREACHABLE
 
-Answer = CrystalResponse | CrystalError | Callable[[CrystalRequest], CrystalResponse | Awaitable[CrystalResponse]]
+
+class Dropped(msgspec.Struct, frozen=True):
+    """An answer whose connection broke after this much of its text."""
+
+    text: str
+
+
+Answer = (
+    CrystalResponse | CrystalError | Dropped | Callable[[CrystalRequest], CrystalResponse | Awaitable[CrystalResponse]]
+)
 
 
 class ScriptExhausted(AssertionError):
@@ -23,7 +33,8 @@ class ScriptExhausted(AssertionError):
 class ScriptedCrystal:
     """Answers request after request from a list, and keeps the requests.
 
-    An answer is a response, a `CrystalError` that is raised, or a function of the request, which may be async.
+    An answer is a response, a `CrystalError` that is raised, what the functions below make, or a function of the
+    request, which may be async.
     One instance may serve many entities at once; they then share one script, in the order in which they ask. `usage` is
     that of each response which says none, and `otherwise` is the answer when the script is used up.
 
@@ -51,15 +62,15 @@ class ScriptedCrystal:
         answer = self._next(request)
         if isinstance(answer, CrystalError):
             raise answer
+        if isinstance(answer, Dropped):
+            await _tell(answer.text, on_text)
+            raise CrystalError(UNREACHABLE, "the connection broke before the answer was whole")
         if not isinstance(answer, CrystalResponse):
             given = answer(request)
             answer = given if isinstance(given, CrystalResponse) else await given
         if self._usage is not None and answer.usage == Usage():
             answer = replace(answer, usage=self._usage)
-        if on_text is not None and answer.content:
-            for line in answer.content.splitlines(keepends=True):
-                on_text(line)
-                await asyncio.sleep(0)
+        await _tell(answer.content or "", on_text)
         return answer
 
     def _next(self, request: CrystalRequest) -> Answer:
@@ -108,6 +119,11 @@ def fails(status: int, message: str, *, retry_after: str | None = None) -> Cryst
     return http_error(status, message, retry_after=retry_after)
 
 
+def drops(text: str) -> Dropped:
+    """An answer that is cut off after this text: it is streamed, and then the connection breaks."""
+    return Dropped(text)
+
+
 def answers_openai(raw: Mapping[str, Any]) -> Answer:
     """An answer as a provider of OpenAI's format sends it, normalised as the real crystals do it."""
     return lambda request: openai_response(raw)
@@ -117,6 +133,15 @@ def at_once(*answers: Answer) -> list[Answer]:
     """These answers, none of which comes before all of them are asked for: a proof that the askers work together."""
     asked = asyncio.Barrier(len(answers))
     return [_together(answer, asked) for answer in answers]
+
+
+async def _tell(text: str, on_text: Callable[[str], None] | None) -> None:
+    """Stream a text, a line at a time."""
+    if on_text is None:
+        return
+    for line in text.splitlines(keepends=True):
+        on_text(line)
+        await asyncio.sleep(0)
 
 
 def _together(answer: Answer, asked: asyncio.Barrier) -> Answer:

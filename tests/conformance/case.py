@@ -71,8 +71,8 @@ class Failure(Strict):
 class Response(Strict):
     """One answer of a crystal.
 
-    `code` is JavaScript, or code by language, which is then run in each (ours). Ours, too: `thinking`, and `hang`: it
-    never answers.
+    `code` is JavaScript, or code by language, which is then run in each (ours). Ours, too: `thinking`; `hang`, it never
+    answers; `drops`, it says this much and is then cut off; `bug`, it raises an exception that nobody expects.
     """
 
     content: str | Repeated | None = None
@@ -82,6 +82,8 @@ class Response(Strict):
     usage: Tokens | None = None
     thinking: str | None = None
     hang: bool = False
+    drops: str | None = None
+    bug: str | None = None
 
 
 class Crystal(Strict):
@@ -171,10 +173,11 @@ class Setup(Strict):
 
 
 class Cast(Strict):
-    """One episode of a new entity."""
+    """One episode of a new entity. `cancel` (ours): it is cancelled as soon as its crystal is asked."""
 
     intent: str | Repeated | None
     crystal: str = "crystal"
+    cancel: bool = False
 
 
 class Ask(Strict):

@@ -25,7 +25,7 @@ from branches.agents.loom import Loom, Turn, export_loom, import_loom, read_loom
 from branches.agents.retrying import Retrying
 from coven.casting import Ended, Entity, cast, invoke
 from coven.circles import circle
-from coven.testing import ScriptedCrystal, answers_openai, at_once, fails, runs
+from coven.testing import ScriptedCrystal, answers_openai, at_once, drops, fails, runs
 from coven.testing.scripted import Answer
 from journals import Entry, Journal, MemoryStore, Record, Store
 from tests.conformance import case as written
@@ -56,6 +56,7 @@ class _Stage:
         self._scripts: dict[str, ScriptedCrystal] = {}
         self._crystals: dict[str, Crystal | None] = {}
         self._ended: list[tuple[str, Ended]] = []
+        self._asked = asyncio.Event()
         self._extracted: tuple[TurnSeen, ...] | None = None
         for path, text in case.setup.filesystem.items():
             file = folder / path.lstrip("/")
@@ -104,7 +105,11 @@ class _Stage:
         elif step.cast is not None:
             intent: Any = written.whole(step.cast.intent)
             cantrip = self._cantrip(step.cast.crystal)
-            self._ended.append((intent, await cast(cantrip, intent, store=self._store, clock=self._clock)))
+            if step.cast.cancel:
+                ended = await self._cancelled(cantrip, intent)
+            else:
+                ended = await cast(cantrip, intent, store=self._store, clock=self._clock)
+            self._ended.append((intent, ended))
         elif step.ask is not None:
             cantrip = self._cantrip(step.ask.crystal)
             async with invoke(cantrip, store=self._store, clock=self._clock) as entity:
@@ -112,6 +117,13 @@ class _Stage:
                     self._ended.append((asked, await entity.ask(asked)))
         for then in step.then if isinstance(step.then, list) else filter(None, [step.then]):
             await self._then(then, journal, "crystal" if step.cast is None else step.cast.crystal)
+
+    async def _cancelled(self, cantrip: Cantrip, intent: str) -> Ended:
+        async with invoke(cantrip, store=self._store, clock=self._clock) as entity:
+            prompt = await entity.send(intent)
+            await self._asked.wait()
+            await entity.cancel(prompt)
+            return await entity.ended(prompt)
 
     async def _then(self, then: Then, journal: Journal, crystal: str) -> None:
         loom = await read_loom(journal)
@@ -202,6 +214,10 @@ class _Stage:
     def _answer(self, response: written.Response) -> Answer:
         if response.hang:
             return self._hang
+        if response.drops is not None:
+            return drops(response.drops)
+        if response.bug is not None:
+            return _raise(RuntimeError(response.bug))
         if response.error is not None:
             error = response.error
             return fails(error.status, error.message, retry_after=error.retry_after)
@@ -219,6 +235,7 @@ class _Stage:
         return replace(made, tool_calls=tuple(_tool_calls(response.tool_calls or [])))
 
     async def _hang(self, request: CrystalRequest) -> CrystalResponse:
+        self._asked.set()
         await self._clock.hang()
         raise AssertionError("nobody gave up")
 
@@ -260,6 +277,13 @@ async def _let_retries_pass(journal: Journal, clock: PassingClock) -> AsyncItera
         watching.cancel()
         with suppress(asyncio.CancelledError):
             await watching
+
+
+def _raise(error: Exception) -> Answer:
+    def answer(request: CrystalRequest) -> CrystalResponse:
+        raise error
+
+    return answer
 
 
 def _delay(record: Record[Entry]) -> float:

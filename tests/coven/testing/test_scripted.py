@@ -15,6 +15,7 @@ from coven.testing import (
     answers_openai,
     at_once,
     calls,
+    drops,
     fails,
     finishes,
     runs,
@@ -105,6 +106,13 @@ async def test_a_provider_that_fails_says_its_status_and_when_to_come_back() -> 
         await crystal.invoke(REQUEST)
     assert (limited.value.code, limited.value.status, limited.value.retry_after_s) == ("rate_limited", 429, 7.0)
     assert (refused.value.code, refused.value.status, refused.value.retry_after_s) == ("unauthorized", 401, None)
+
+
+async def test_an_answer_may_be_cut_off_half_way() -> None:
+    heard: list[str] = []
+    with pytest.raises(CrystalError, match="before the answer was whole") as broken:
+        await ScriptedCrystal([drops("one\ntw")]).invoke(REQUEST, heard.append)
+    assert (broken.value.code, heard) == ("unreachable", ["one\n", "tw"])
 
 
 async def test_an_answer_may_stand_as_a_provider_sends_it() -> None:
