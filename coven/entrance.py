@@ -25,34 +25,30 @@ from journals import Journal, MemoryStore, Store
 class Entrance:
     """An open coven: gives the conversation of a session with one agents instance.
 
-    `serving` ends only by an error, which is then that of whoever waits for an answer.
+    `serving` ends only by an error, which is then that of whoever waits for an answer. `chunks` is the journal of text
+    in pieces, where somebody watches.
     """
 
     def __init__(
         self,
         recipe: Recipe,
-        store: Store,
         journal: Journal,
         serving: asyncio.Task[None],
         *,
         origin: str,
         elsewhere: Mapping[str, str],
         describe: str,
+        chunks: Journal | None = None,
     ) -> None:
         self.recipe, self.journal, self.serving, self.origin = recipe, journal, serving, origin
-        self.elsewhere, self.describe, self._store = elsewhere, describe, store
+        self.elsewhere, self.describe, self.chunks = elsewhere, describe, chunks
 
     def __repr__(self) -> str:
         return f"<Entrance of {self.origin} to {self.recipe.agents} of {self.recipe.config.coven}>"
 
     def conversation(self, session: str, sender: str) -> Conversation:
         """That of this session, new or not; `sender` is who asks."""
-        return Conversation(session, self.journal, self.serving, sender, origin=self.origin)
-
-    async def chunks(self) -> Journal:
-        """Where the pieces of text that is still being written are found."""
-        registry = AGENTS.registry(short_lived=True)
-        return await self._store.open(chunk_journal(self.recipe.agents), registry, short_lived=True)
+        return Conversation(session, self.journal, self.serving, sender, origin=self.origin, chunks=self.chunks)
 
 
 @asynccontextmanager
@@ -101,10 +97,23 @@ async def entrance(
             journal = await store.open(recipe.agents, AGENTS.registry())
             parts.insert(0, recipe.config.coven if host is None else host.describe())
             described = " · ".join(parts)
-            yield Entrance(recipe, store, journal, serving, origin=origin, elsewhere=elsewhere, describe=described)
+            yield Entrance(
+                recipe,
+                journal,
+                serving,
+                origin=origin,
+                elsewhere=elsewhere,
+                describe=described,
+                chunks=await _chunks(recipe, store) if watch else None,
+            )
         finally:
             serving.cancel()
             await asyncio.wait([serving])
+
+
+async def _chunks(recipe: Recipe, store: Store) -> Journal:
+    registry = AGENTS.registry(short_lived=True)
+    return await store.open(chunk_journal(recipe.agents), registry, short_lived=True)
 
 
 async def _all(works: list[Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from coven.cli import dead_letters, journal, loom
+from coven.cli.acp import acp
 from coven.cli.cast import cast
 from coven.cli.check import check
 from coven.cli.doctor import doctor
@@ -42,7 +43,7 @@ def _options(
     del show_version
 
 
-for command in (init, run, cast, serve, check, graph):
+for command in (init, run, cast, serve, acp, check, graph):
     app.command()(command)
 app.add_typer(journal.app)
 app.add_typer(loom.app)

@@ -106,7 +106,7 @@ class Api:
         if request.method == "HEAD":
             return Response(headers=headers, media_type="text/event-stream")
         opened = self._opened
-        told = session_events(opened.journal, session, await opened.chunks(), mark, stopping=self._stopping)
+        told = session_events(opened.journal, session, opened.chunks, mark, stopping=self._stopping)
         return StreamingResponse(as_lines(told, once=once), headers=headers, media_type="text/event-stream")
 
     async def cancel(self, request: Request) -> Response:

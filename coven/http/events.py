@@ -50,7 +50,7 @@ def parse_mark(text: str) -> Mark:
 
 
 async def session_events(
-    journal: Journal, session: str, chunks: Journal, after: Mark | None, *, stopping: asyncio.Event
+    journal: Journal, session: str, chunks: Journal | None, after: Mark | None, *, stopping: asyncio.Event
 ) -> AsyncGenerator[Told | None]:
     """The events of a session behind a mark; without one, those of the episode at work and what comes.
 
@@ -124,7 +124,7 @@ async def _at_work(journal: Journal, session: str, *, before: int) -> list[Recor
 
 
 async def _records(
-    journal: Journal, chunks: Journal, session: str, after: int, stopping: asyncio.Event
+    journal: Journal, chunks: Journal | None, session: str, after: int, stopping: asyncio.Event
 ) -> AsyncGenerator[Record[Entry] | None]:
     """Both journals' records of a session as they come, and None when none came for a while."""
     arrived: asyncio.Queue[Record[Entry] | BaseException] = asyncio.Queue(_AHEAD)
@@ -133,10 +133,9 @@ async def _records(
         await stopping.wait()
         await arrived.put(_Stopping())
 
-    tails = (
-        journal.tail(after, session=session),
-        chunks.tail(await chunks.end(), kinds=[AgentChunk.kind()], session=session),
-    )
+    tails = [journal.tail(after, session=session)]
+    if chunks is not None:
+        tails.append(chunks.tail(await chunks.end(), kinds=[AgentChunk.kind()], session=session))
     reading = [asyncio.create_task(work) for work in (*(_gather(tail, arrived) for tail in tails), stop())]
     try:
         while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,10 +50,9 @@ def scripted(project: Path) -> Callable[[str], Path]:
         (project / "script.py").write_text(CRYSTAL.format(script=script), encoding="utf-8")
         file = project / "coven.yaml"
         text = file.read_text(encoding="utf-8")
-        begin = text.index("    crystal: auto")
-        end = text.index("\n", begin)
-        new = f"{text[:begin]}    crystal: script\n    use: script.py:Script{text[end:]}"
-        file.write_text(new if "script.py" not in text else text, encoding="utf-8")
+        text = re.sub(r"    crystal: auto.*", "    crystal: script\n    use: script.py:Script", text)
+        text = re.sub(r"nats: embedded\n(?!durability)", "nats: embedded\ndurability: process\n", text)
+        file.write_text(text, encoding="utf-8")
         return project
 
     return write
