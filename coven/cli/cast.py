@@ -52,7 +52,10 @@ def cast(
     recipe = find_recipe(file, nats, Changes(agents, crystal, medium))
     for problem in recipe.warnings:
         tell(str(problem))
-    answered = ask(recipe, read_intent(intent), session=session)
+    follow = None
+    if sys.stderr.isatty():
+        from coven.cli._watching import watch as follow
+    answered = ask(recipe, read_intent(intent), session=session, follow=follow)
     if answered is None:
         raise typer.Exit(130)
     ended = answered.ended

@@ -137,6 +137,19 @@ def test_what_cannot_be_cast_is_exit_code_2(coven, project, wrong, said):
     assert said in ran.err
 
 
+def test_a_person_who_waits_sees_what_happens(coven, scripted, monkeypatch):
+    reads = '("fs.read_text", {"path": "notes.md"}), ("fs.read_text", {"path": "no"})'
+    scripted(f'[calls({reads}, thinking="hm"), finishes("x")]')
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    ran = coven("cast", "go")
+    assert (ran.code, ran.out) == (0, "x\n")
+    first, thought, call, result, wrong, failed, second = ran.err.splitlines()
+    assert (first, thought, second) == ("turn 1", "  (hm)", "turn 2")
+    assert (call, wrong) == ('  fs.read_text(path="notes.md")', '  fs.read_text(path="no")')
+    assert result.startswith('    {"path":"notes.md"')
+    assert failed.startswith("    failed: ")
+
+
 def test_ctrl_c_cancels_the_episode_for_good(start, scripted, coven, project):
     scripted("[hangs]")
     process = start("cast", "wait")
