@@ -187,16 +187,15 @@ class Journal(JournalReader):
         try:
             uncertain = False
             while True:
+                self._check_claim(index, expect)  # before looking: a newer owner may have used this very id
                 known = index.ids.get(draft.id)
                 if known is not None:
                     return await self._known(draft, message, known, created=uncertain)
-                self._check_claim(index, expect)
                 try:
                     position = await self.log.append(message, Fence(subject, index.head))
                 except (FenceRefused, Unacknowledged):
                     uncertain = True
                     await index.catch_up(self.log)
-                    self._check_claim(index, expect)  # before looking: a newer owner may have used this very id
                     continue
                 index.wrote_one(draft.id, position)
                 return Appended(self._record(draft, lane, position, now, extra), True)
@@ -213,6 +212,7 @@ class Journal(JournalReader):
         try:
             uncertain = False
             while True:
+                self._check_claim(index, expect)  # before looking: a newer owner may have used these very ids
                 known = [index.ids.get(draft.id) for draft in drafts]
                 if None not in known:
                     pairs = zip(drafts, messages, known, strict=True)
@@ -220,13 +220,11 @@ class Journal(JournalReader):
                 for draft, position in zip(drafts, known, strict=True):
                     if position is not None:
                         raise IdConflict(self.name, draft.session, draft.id, position)
-                self._check_claim(index, expect)
                 try:
                     last = await self.log.append_all(messages, Fence(index.subject, index.head))
                 except (FenceRefused, Unacknowledged):
                     uncertain = True
                     await index.catch_up(self.log)
-                    self._check_claim(index, expect)  # before looking: a newer owner may have used this very id
                     continue
                 index.wrote([draft.id for draft in drafts], last)
                 first = last - len(drafts) + 1

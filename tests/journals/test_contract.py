@@ -212,6 +212,21 @@ class TestClaims:
         await other.append(Said(text="z"), session="s", expect=new)
         assert [record.entry async for record in journal.read()] == [Said(text="x"), Said(text="z")]
 
+    async def test_an_older_owner_is_refused_what_the_newer_one_has_written_already(
+        self, store: Store, journal: Journal
+    ) -> None:
+        """Both are about to do the same thing in the world; to the older one the record must not seem its own."""
+        old = await journal.claim("s", "old")
+        other = await store.open("chat", registry())
+        new = await other.claim("s", "new")
+        await other.append(Said(text="x"), session="s", id="1", expect=new)
+        await other.append_all([Draft(entry=Said(text="x"), session="s", id=id) for id in "23"], expect=new)
+        for _ in range(2):
+            with pytest.raises(ClaimLost):
+                await journal.append(Said(text="x"), session="s", id="1", expect=old)
+            with pytest.raises(ClaimLost):
+                await journal.append_all([Draft(entry=Said(text="x"), session="s", id=id) for id in "23"], expect=old)
+
     async def test_a_new_claim_of_the_same_writer_outdates_the_first(self, journal: Journal) -> None:
         old, new = await journal.claim("s", "me"), await journal.claim("s", "me")
         with pytest.raises(ClaimLost):
