@@ -16,6 +16,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def suites(config: pytest.Config) -> list[Path]:
-    """The files that were asked for, or those of the project's own suite."""
-    named = config.getoption("--suite", None)
-    return [Path(each) for each in named] if named else sorted(OWN.glob("*.yaml"))
+    """The files that were asked for, or those of the project's own suite. Raises `pytest.UsageError`."""
+    named = [Path(each) for each in config.getoption("--suite", None) or ()]
+    for path in named:
+        if not path.is_file():
+            raise pytest.UsageError(f"--suite {path}: there is no such file")
+    return named or sorted(OWN.glob("*.yaml"))

@@ -12,7 +12,7 @@ from journals import EmbeddedServer, JetStreamStore, Store
 from tests.conformance.case import Case
 from tests.conformance.checks import mismatches
 from tests.conformance.conftest import suites
-from tests.conformance.loading import load
+from tests.conformance.loading import SuiteError, load
 from tests.conformance.saying import mediums
 from tests.conformance.stage import play
 from tests.conformance.teeth import toothless
@@ -23,7 +23,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     runs: list[object] = []
     for path in suites(metafunc.config):
-        for case in load(path):
+        try:
+            cases = load(path)
+        except SuiteError as error:
+            raise pytest.UsageError(str(error)) from None
+        for case in cases:
             name = f"{case.rule} {case.name}"
             if case.skipped is not None:
                 skip = pytest.mark.skip(reason=case.skipped)
