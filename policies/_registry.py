@@ -107,6 +107,9 @@ class PolicyRegistry:
         Raises `ValueError` for a name that is taken, `TypeError` for a signature that is none.
         """
 
+        if callable(name):
+            raise TypeError("write the decorator with parentheses: @registry.policy()")
+
         def register(function: FunctionT) -> FunctionT:
             called = name or function.__name__
             told = inspect.getdoc(function) if description is None else description
@@ -181,7 +184,10 @@ class PolicyRegistry:
         description: str = "",
         input_schema: Mapping[str, Any] | None = None,
     ) -> None:
-        """Register an effect that is answered from outside. Raises `ValueError` for a name that is taken."""
+        """Register an effect that is answered from outside: for a branch, into whose journal routes bring the answer.
+
+        A run in a journal of runs uses `ctx.wait_for_event` instead. Raises `ValueError` for a name that is taken.
+        """
         self.add(
             PolicyInfo(
                 name=name,

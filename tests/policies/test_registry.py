@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policies import Action, Context, PolicyKind, PolicyRegistry, Step, UnknownPolicy
+from policies import Action, Context, PolicyKind, PolicyRegistry, Retry, Step, UnknownPolicy
 
 
 async def search(action: Action, ctx: Context) -> list[Step]:
@@ -46,3 +46,26 @@ def test_an_unknown_name_is_said_with_the_known_ones() -> None:
     registry.register("search")(search)
     with pytest.raises(UnknownPolicy, match="registered are: search"):
         registry["serch"]
+
+
+def test_decorators_are_written_with_parentheses() -> None:
+    registry = PolicyRegistry()
+    for decorator in (registry.policy, registry.effect, registry.orchestrator):
+        with pytest.raises(TypeError, match="parentheses"):
+            decorator(search)  # type: ignore[arg-type]
+    assert registry.names == ()
+
+
+def test_each_kind_has_a_decorator_and_a_name_of_its_own_is_enough() -> None:
+    registry = PolicyRegistry()
+    registry.effect(idempotent=True, retry=Retry(on=(OSError,)))(search)
+    registry.orchestrator("leads", actions=["search"], description="Lead.")(search)
+    assert (registry["search"].kind, registry["search"].idempotent) == (PolicyKind.EFFECT, True)
+    assert registry["search"].retry == Retry(on=(OSError,))
+    assert (registry["leads"].kind, registry["leads"].actions) == (PolicyKind.ORCHESTRATOR, {"search"})
+    assert registry["leads"].description == "Lead."
+
+
+def test_the_engine_keeps_names_for_itself() -> None:
+    with pytest.raises(ValueError, match="'@sleep'"):
+        PolicyRegistry().effect("@sleep")(search)
