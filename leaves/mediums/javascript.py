@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import queue
 import threading
 import weakref
 from collections import OrderedDict
@@ -17,7 +18,7 @@ from leaves.mediums.names import code_gates, lines
 from leaves.mediums.sealed import unseal
 
 if TYPE_CHECKING:
-    from leaves.mediums.quickjs.images import Base
+    from leaves.mediums.quickjs.images import Base, Image
     from leaves.mediums.quickjs.sandbox import JavaScriptSandbox
 
 _STARTING = threading.Lock()
@@ -56,8 +57,9 @@ class JavaScript:
         self._most_warm = warm
         self._warm: OrderedDict[JavaScriptSandbox, None] = OrderedDict()
         self._open: weakref.WeakSet[JavaScriptSandbox] = weakref.WeakSet()
-        self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="coven-javascript")
+        self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._dispatcher: threading.Thread | None = None
 
     def __repr__(self) -> str:
         return f"<JavaScript sandboxes={len(self._open)} warm={len(self._warm)}>"
@@ -76,12 +78,7 @@ class JavaScript:
         image = base.empty
         if snapshot is not None:
             most = base.room(limits.memory_bytes)
-            try:
-                image = base.from_bytes(unseal(self.name, base.identity, snapshot, 2 * most))
-            except ValueError as error:
-                raise SnapshotRefused(self.name, str(error)) from error
-            if image.size > most:
-                raise SnapshotRefused(self.name, f"its {image.size} bytes do not fit into {limits.memory_bytes}")
+            image = await asyncio.to_thread(_unpack, base, snapshot, most)
         sandbox = JavaScriptSandbox(self, base, code_gates(gates, _RESERVED), limits, image)
         self._open.add(sandbox)
         return sandbox
@@ -90,28 +87,49 @@ class JavaScript:
         """See `Medium.close`."""
         for sandbox in list(self._open):
             await sandbox.close()
+        self._waiting.put(None)
         self._threads.shutdown(wait=False)
 
     # ---- what sandboxes share
 
     def start(self, work: Callable[[], None]) -> None:
-        """Run something on a thread of its own."""
-        self._threads.submit(work)
+        """Run a turn on a thread of its own, once it is admitted. Returns at once: starting threads takes its time."""
+        if self._dispatcher is None:
+            self._dispatcher = threading.Thread(target=self._dispatch, name="coven-javascript-turns", daemon=True)
+            self._dispatcher.start()
+        self._waiting.put(work)
+
+    def _dispatch(self) -> None:
+        from leaves.mediums.quickjs.pace import admit
+
+        while (work := self._waiting.get()) is not None:
+            admit()
+            try:
+                self._threads.submit(work)
+            except RuntimeError:  # the medium is closed, or the interpreter ends: the turn is abandoned and will see it
+                threading.Thread(target=work, daemon=True).start()
 
     def used(self, sandbox: JavaScriptSandbox) -> None:
         """This sandbox keeps a guest; whoever used one longest ago lets go of it."""
-        with self._lock:
-            self._warm[sandbox] = None
-            self._warm.move_to_end(sandbox)
-            coldest = self._warm.popitem(last=False)[0] if len(self._warm) > self._most_warm else None
-        if coldest is not None:
-            coldest.cool()
+        self._warm[sandbox] = None
+        self._warm.move_to_end(sandbox)
+        if len(self._warm) > self._most_warm:
+            self._warm.popitem(last=False)[0].cool()
 
     def gone(self, sandbox: JavaScriptSandbox) -> None:
         """This sandbox is closed."""
-        with self._lock:
-            self._warm.pop(sandbox, None)
+        self._warm.pop(sandbox, None)
         self._open.discard(sandbox)
+
+
+def _unpack(base: Base, snapshot: bytes, most: int) -> Image:
+    try:
+        image = base.from_bytes(unseal(JavaScript.name, base.identity, snapshot, 2 * most))
+    except ValueError as error:
+        raise SnapshotRefused(JavaScript.name, str(error)) from error
+    if image.size > most:
+        raise SnapshotRefused(JavaScript.name, f"its {image.size} bytes of memory are more than the {most} allowed")
+    return image
 
 
 def engine() -> Base:

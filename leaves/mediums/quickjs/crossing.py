@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from branches.agents.medium import CodeOutcome, GateReply
+from leaves.mediums.quickjs.images import Image, Mirrored
 
 
 class Request(NamedTuple):
@@ -17,12 +18,20 @@ class Request(NamedTuple):
     arguments: Mapping[str, Any]
 
 
+class Ended(NamedTuple):
+    """A turn is over: what came of it or what it failed with, and the guest and its image if they can be kept."""
+
+    outcome: CodeOutcome | BaseException
+    warm: Mirrored | None
+    image: Image | None
+
+
 class Crossing:
     """One turn's. The thread waits in `ask`; the loop takes what comes out of `next`, and answers a request."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._out: asyncio.Queue[Request | CodeOutcome | BaseException] = asyncio.Queue()
+        self._out: asyncio.Queue[Request | Ended] = asyncio.Queue()
         self._back: queue.SimpleQueue[GateReply | None] = queue.SimpleQueue()
 
     def ask(self, request: Request) -> GateReply | None:
@@ -30,22 +39,19 @@ class Crossing:
         self._post(request)
         return self._back.get()
 
-    def end(self, outcome: CodeOutcome | BaseException) -> None:
-        """On the thread: the turn is over, or failed."""
-        self._post(outcome)
+    def end(self, ended: Ended) -> None:
+        """On the thread: the turn is over."""
+        self._post(ended)
 
-    async def next(self) -> Request | CodeOutcome:
-        """On the loop: the next thing that happens. Raises what the turn failed with."""
-        event = await self._out.get()
-        if isinstance(event, BaseException):
-            raise event
-        return event
+    async def next(self) -> Request | Ended:
+        """On the loop: the next thing that happens."""
+        return await self._out.get()
 
     def answer(self, reply: GateReply | None) -> None:
         """On the loop: the reply to the request, or None to stop the code."""
         self._back.put(reply)
 
-    def _post(self, event: Request | CodeOutcome | BaseException) -> None:
+    def _post(self, event: Request | Ended) -> None:
         try:
             self._loop.call_soon_threadsafe(self._out.put_nowait, event)
         except RuntimeError:  # the loop is closed: nobody waits for this turn any more

@@ -37,19 +37,19 @@ _CLASS = re.compile(r"\s+([A-Za-z_$][\w$]*)")
 _DECLARES = re.compile(r"\b(?:const|let|class)\b")
 
 
-def redeclarable(code: str) -> str:
-    """The code with its top-level declarations as `var`. Code that cannot be followed comes back as it is."""
+def redeclarable(code: str) -> tuple[str, bool]:
+    """The code with its top-level declarations as `var`, and whether it could be followed: else it is as it was."""
     if not _DECLARES.search(code):
-        return code
+        return code, True
     edits = _Reader(code).edits()
     if edits is None:
-        return code
+        return code, False
     pieces: list[str] = []
     at = 0
     for start, end, text in sorted(edits):
         pieces += (code[at:start], text)
         at = end
-    return "".join((*pieces, code[at:]))
+    return "".join((*pieces, code[at:])), True
 
 
 class _Reader:

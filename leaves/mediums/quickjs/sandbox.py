@@ -6,14 +6,15 @@ import asyncio
 import json
 import random
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from branches.agents.medium import CodeError, CodeOutcome, GateReply, Host, Limits, Seed
+import msgspec
+
+from branches.agents.medium import CodeEnding, CodeError, CodeOutcome, GateReply, Host, Limits, Seed
 from leaves.mediums.names import CodeGate
 from leaves.mediums.outcomes import Outcomes
-from leaves.mediums.quickjs.crossing import Crossing, Request
+from leaves.mediums.quickjs.crossing import Crossing, Ended, Request
 from leaves.mediums.quickjs.declarations import redeclarable
 from leaves.mediums.quickjs.guest import FULFILLED, OK, PENDING, Guest, Trapped
 from leaves.mediums.quickjs.images import Base, Image, Mirrored
@@ -31,7 +32,7 @@ class Shelf(Protocol):
     """What the sandboxes of a medium share."""
 
     def start(self, work: Callable[[], None]) -> None:
-        """Run something on a thread of its own."""
+        """Run a turn on a thread of its own, once it is admitted."""
         ...
 
     def used(self, sandbox: JavaScriptSandbox) -> None:
@@ -54,7 +55,6 @@ class JavaScriptSandbox:
         self._turn: Turn | None = None
         self._closed = False
         self._reserve = limits.memory_bytes // _RESERVE
-        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "running" if self._turn else "warm" if self._warm else "cold"
@@ -73,13 +73,12 @@ class JavaScriptSandbox:
             return Outcomes(self._limits).too_much_code(len(code))
         crossing = Crossing()
         turn = self._turn = Turn(self._gates, crossing, self._limits, seed)
+        warm, self._warm = self._warm, None
         try:
-            self._shelf.start(lambda: self._work(turn, crossing, code, seed))
-            while True:
-                event = await crossing.next()
-                if isinstance(event, CodeOutcome):
-                    return event
+            self._shelf.start(lambda: self._work(warm, turn, crossing, code, seed))
+            while not isinstance(event := await crossing.next(), Ended):
                 crossing.answer(await _ask(host, event, turn))
+            return self._end(event)
         except BaseException:
             turn.abandon()
             raise
@@ -101,51 +100,45 @@ class JavaScriptSandbox:
 
     def cool(self) -> None:
         """Let go of the guest; the image says all."""
-        warm = self._take()
+        warm, self._warm = self._warm, None
         if warm is not None:
             warm.guest.close()
 
+    def _end(self, ended: Ended) -> CodeOutcome:
+        """Keep what a turn did: here and not on its thread, so that a turn that was cancelled did nothing."""
+        if isinstance(ended.outcome, BaseException):
+            raise ended.outcome
+        if ended.image is not None:
+            self._image, self._warm = ended.image, ended.warm
+            if self._closed:
+                self.cool()
+            else:
+                self._shelf.used(self)
+        return ended.outcome
+
     # ---- on a thread
 
-    def _work(self, turn: Turn, crossing: Crossing, code: str, seed: Seed) -> None:
-        warm = self._take()
+    def _work(self, warm: Mirrored | None, turn: Turn, crossing: Crossing, code: str, seed: Seed) -> None:
         self._base.machine.enter()
-        fresh = warm is None
+        fresh, image = warm is None, None
+        turn.pace.begin()
         try:
             if warm is None:
                 warm = self._base.revive(self._image, self._limits.memory_bytes)
             outcome = self._evaluate(warm.guest, turn, code, seed, fresh)
             warm.guest.occupant = None
-            if outcome.restored or turn.stop == "abandoned":
-                warm.guest.close()
-            else:
-                self._keep(warm)
+            if not outcome.restored and turn.stop != "abandoned":
+                image = warm.capture()
         except Trapped as trap:
-            full = warm is not None and warm.guest.size > self._base.room(self._limits.memory_bytes) * _FULL
-            if warm is not None:
-                warm.guest.close()
-            outcome = turn.trapped(str(trap), full=full)
+            outcome = turn.trapped(str(trap), full=warm is not None and self._is_full(warm.guest))
         except BaseException as error:  # noqa: BLE001  it goes on where the turn is awaited
-            if warm is not None:
-                warm.guest.close()
-            crossing.end(error)
-            return
+            outcome = error
         finally:
+            turn.pace.give()
             self._base.machine.leave()
-        crossing.end(outcome)
-
-    def _take(self) -> Mirrored | None:
-        """Its guest, for one alone: other sandboxes' threads may ask it to cool."""
-        with self._lock:
-            warm, self._warm = self._warm, None
-            return warm
-
-    def _keep(self, warm: Mirrored) -> None:
-        self._image, self._warm = warm.capture(), warm
-        if self._closed:
-            self.cool()
-        else:
-            self._shelf.used(self)
+        if image is None and warm is not None:
+            warm.guest.close()
+        crossing.end(Ended(outcome, None if image is None else warm, image))
 
     def _evaluate(self, guest: Guest, turn: Turn, code: str, seed: Seed, fresh: bool) -> CodeOutcome:
         guest.occupant, size = turn, guest.size
@@ -159,7 +152,8 @@ class JavaScriptSandbox:
             raise Trapped("the gates could not be put in place")
         guest.free(given)
         awaits = _AWAITS.search(code) is not None
-        status, value = guest.evaluate(redeclarable(code).encode("utf-8", "replace"), awaits=awaits)
+        plain, followed = redeclarable(code)
+        status, value = guest.evaluate(plain.encode("utf-8", "replace"), awaits=awaits)
         self._drain(guest, turn)
         turn.close()
         if status == OK:
@@ -167,6 +161,8 @@ class JavaScriptSandbox:
         else:
             outcome = self._raised(guest, turn, guest.thrown())
         self._drain(guest, turn)  # what is left of the turn ends here and not in the next one
+        if outcome.ending is CodeEnding.RAISED and not followed:  # a declaration that failed would stay dead for ever
+            return msgspec.structs.replace(outcome, restored=True)
         if turn.stop == "cpu" and guest.size - size > self._reserve:
             return turn.stopped(restored=True)  # a built-in that was interrupted keeps what it had
         if not outcome.restored and not self._leaves_room(guest):
@@ -200,7 +196,10 @@ class JavaScriptSandbox:
                 error = CodeError(name, message, _where(stack))
         if turn.stop is not None:
             return turn.stopped(restored=False)
-        if error.name == "InternalError" and error.message == "out of memory":
+        exhausted = (error.name == "InternalError" and error.message == "out of memory") or (
+            error.message == "null" and self._is_full(guest)  # there was not even memory for an error
+        )
+        if exhausted:
             return turn.outcomes.out_of_memory()
         return turn.outcomes.raised(error)
 
@@ -209,6 +208,9 @@ class JavaScriptSandbox:
         while guest.call("execute_pending_jobs") > 0:
             if turn.overdue():
                 raise Trapped("overdue")
+
+    def _is_full(self, guest: Guest) -> bool:
+        return guest.size > self._base.room(self._limits.memory_bytes) * _FULL
 
     def _leaves_room(self, guest: Guest) -> bool:
         """Whether a next turn can still do something, if only to throw things away."""

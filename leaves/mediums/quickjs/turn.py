@@ -15,6 +15,7 @@ from leaves.mediums.names import CodeGate, bind
 from leaves.mediums.outcomes import Outcomes
 from leaves.mediums.printed import clean
 from leaves.mediums.quickjs.crossing import Crossing, Request
+from leaves.mediums.quickjs.pace import Pace
 
 Stop = Literal["done", "cpu", "wall", "abandoned"]
 _GRACE_S = 0.25
@@ -34,6 +35,7 @@ class Turn:
         self._cpu_end = float("inf")
         self._closed = False
         self.outcomes = Outcomes(limits)
+        self.pace = Pace()
         self.stop: Stop | None = None
 
     def __repr__(self) -> str:
@@ -87,6 +89,7 @@ class Turn:
 
     def interrupted(self) -> bool:
         """Whether the code must stop here."""
+        self.pace.check()
         if self.stop is None:
             if time.thread_time() > self._cpu_end:
                 self.stop = "cpu"
@@ -96,8 +99,7 @@ class Turn:
 
     def overdue(self) -> bool:
         """Whether it did not stop although it must: a built-in that never asks."""
-        if self.stop is None:
-            self.interrupted()
+        self.interrupted()
         return self.stop == "abandoned" or (self.stop is not None and time.thread_time() > self._cpu_end + _GRACE_S)
 
     def now(self) -> float:
@@ -122,7 +124,10 @@ class Turn:
             arguments = bind(gate, _values(text), {})
         except (TypeError, ValueError, RecursionError) as error:
             return _failed("TypeError", str(error))
-        return self._answer(self._crossing.ask(Request(gate.definition.name, arguments)))
+        self.pace.give()
+        reply = self._crossing.ask(Request(gate.definition.name, arguments))
+        self.pace.take()
+        return self._answer(reply)
 
     def _answer(self, reply: GateReply | None) -> str:
         match reply:

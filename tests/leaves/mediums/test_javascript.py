@@ -42,6 +42,11 @@ class TestDeclarations:
         assert (await javascript("const x = fail('Error', 'no')")).ending is CodeEnding.RAISED
         assert await javascript.value("const x = 1; x") == 1
 
+    async def test_in_code_that_cannot_be_followed_are_undone_when_it_fails(self, javascript: Entity) -> None:
+        outcome = await javascript("var odd = 1; { if (odd) /[(]/.test(''); }\nconst x = fail('Error', 'no') /* ( */")
+        assert outcome.ending is CodeEnding.RAISED
+        assert await javascript.value("const x = 1; x") == 1
+
     async def test_without_a_value_begin_anew(self, javascript: Entity) -> None:
         await javascript("let total = 5")
         assert await javascript.value("let total; String(total)") == "undefined"
@@ -91,7 +96,7 @@ class TestPromises:
     )
     async def test_without_end_are_stopped_and_do_not_go_on(self, javascript: Entity, code: str) -> None:
         await javascript("var x = 1")
-        assert (await javascript(code)).ending is CodeEnding.TIMED_OUT
+        assert (await javascript(code)).ending in (CodeEnding.TIMED_OUT, CodeEnding.OUT_OF_MEMORY)
         assert await javascript.value("x") == 1
 
 
