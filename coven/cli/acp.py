@@ -20,7 +20,11 @@ def acp(
 
     A client that goes away cancels nothing: what was under way goes on at the next start.
 
-    Example, as an editor's settings have it:
+    Example:
+
+      coven acp --file /home/ada/hearth/coven.yaml
+
+    As the settings of an editor have it:
 
       {"agent_servers": {"Coven": {"command": "coven", "args": ["acp", "--file", "/home/ada/hearth/coven.yaml"]}}}
     """

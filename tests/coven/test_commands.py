@@ -52,7 +52,7 @@ async def write_dead_letter(project) -> str:
 
 
 def test_help_shows_every_command_with_an_example(coven):
-    commands = [[name] for name in ("init", "run", "check", "graph", "doctor")]
+    commands = [[name] for name in ("init", "run", "cast", "serve", "acp", "check", "graph", "doctor")]
     commands += [["journal", name] for name in ("list", "read", "tail", "export", "import")]
     commands += [["dead-letters", name] for name in ("list", "show", "redrive")]
     for command in commands:

@@ -7,6 +7,7 @@ import io
 import os
 import signal
 import socket
+import subprocess
 import sys
 
 import pytest
@@ -178,6 +179,16 @@ def test_where_the_coven_runs_its_own_services_answer(start, coven, project):
         if line["entry"]["service"] == "agents"
     }
     assert len(hosts) == 1
+
+
+@pytest.mark.parametrize(("command", "package", "extra"), [("serve", "starlette", "http"), ("acp", "acp", "acp")])
+def test_a_protocol_that_is_not_installed_is_named_with_its_extra(project, command, package, extra):
+    program = (
+        f"import sys; sys.modules[{package!r}] = None; sys.argv = ['coven', {command!r}]\n"
+        "from coven.cli import main; main()"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, f"pip install 'coven-bus[{extra}]'" in ran.stderr) == (2, True)
 
 
 async def test_a_killed_service_is_not_taken_for_one_that_runs():
