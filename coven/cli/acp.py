@@ -34,7 +34,7 @@ def acp(
     try:
         from coven.acp.server import serve
     except ModuleNotFoundError as missing:
-        if missing.name != "acp":
+        if (missing.name or "").partition(".")[0] != "acp":
             raise
         raise ExtraMissing("acp", "agent-client-protocol") from None
 

@@ -43,9 +43,10 @@ def serve(
         from coven.serving import TOKEN
         from coven.serving import serve as serve_coven
     except ModuleNotFoundError as missing:
-        if missing.name not in ("starlette", "uvicorn"):
+        package = (missing.name or "").partition(".")[0]
+        if package not in ("starlette", "uvicorn"):
             raise
-        raise ExtraMissing("http", missing.name) from None
+        raise ExtraMissing("http", package) from None
 
     recipe = recipe_of(file, os.environ, nats=nats, changes=Changes(agents))
     for problem in recipe.warnings:
