@@ -28,6 +28,7 @@ class RootCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     wards: Wards = Wards()
     medium: str = "tools"
     folding: Folding | None = None
+    independent: bool = False
 
     @property
     def circle(self) -> Circle:

@@ -121,7 +121,7 @@ def export(
     ] = "circle",
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
 ) -> None:
-    """Write turns as lines of JSON, one turn a line, in the order in which they began.
+    """Write turns as lines of JSON, one turn a line, in the order in which they were recorded.
 
     Examples:
 

@@ -94,6 +94,22 @@ async def test_turns_of_code_are_those_of_the_loom(medium: str) -> None:
     assert results[-1] == ("execute", "ok")
 
 
+async def test_independent_calls_have_the_turns_of_the_loom_too(store: Store) -> None:
+    asked = [("call_agent", {"intent": "a"}), ("echo", {"text": "1"}), ("call_agent", {"intent": "b"})]
+    gates = circle(["done", "call_agent", echo], [Ward(max_turns=9)], independent=True)
+    child = ScriptedCrystal([says("x"), says("y")])
+    made = Cantrip(ScriptedCrystal([calls(*asked), finishes("ok")]), Call(), gates, child_crystals=(child,))
+    async with invoke(made, store=store, session="s") as entity:
+        events = [event async for event in entity.events("go")]
+        loom = await entity.loom()
+    begun = [event.turn_id for event in events if isinstance(event, StepStartEvent)]
+    assert sorted(begun) == sorted(turn.id for turn in loom.turns), "children are answered in any order"
+    assert len(loom.threads) == 1
+    given = [call for turn in loom.threads[0].turns for call in turn.gate_calls]
+    assert sorted(call.gate for call in given) == ["call_agent", "call_agent", "done", "echo"]
+    assert {call.result for call in given if call.gate == "call_agent"} == {"x", "y"}
+
+
 async def test_the_events_of_a_prompt_that_waits_are_its_own(store: Store) -> None:
     async with invoke(cantrip([says("one"), says("two")]), store=store, session="s") as entity:
         first, second = await entity.send("first"), await entity.send("second")

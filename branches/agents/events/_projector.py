@@ -124,12 +124,13 @@ class Events:
         """The crystal is asked: with its first attempt a turn begins."""
         run = self._run(entry.run)
         if not run.begun and run.works_for is not None:  # now a child exists, and closes the turn of its parent
-            run.works_for.delegates = True
+            if run.works_for.closed is None:
+                run.works_for.closed = run.works_for.run.part
             yield from self._close(run.works_for.run)
         run.begun = True
         if entry.turn > run.step:
             yield from self._close(run)
-            run.step, run.part, run.tool_calls, run.read = entry.turn, 0, (), 0
+            run.step, run.part, run.tool_calls, run.read, run.out = entry.turn, 0, (), 0, 0
             yield from self._open(run)
             self._speaking[run.turn_id] = run
         yield from self._told(run.base_id, self._texts.begin(run.base_id, entry.attempt))
@@ -169,14 +170,23 @@ class Events:
         return UsageEvent(**self._of(run), usage=usage, total=run.total)
 
     def _go_on(self, run: Running) -> Iterator[AnyEvent]:
-        """The next tool calls of the utterance: up to one that waits for its answer, or to the turn's end."""
+        """The next tool calls of the utterance: up to one that waits for its answer, or to the turn's end.
+
+        Calls that are independent do not wait; only the end does.
+        """
         while run.read < len(run.tool_calls):
             tool_call, id = run.tool_calls[run.read], run.call_id(run.read)
             intended = run.circle.read(tool_call)
             if isinstance(intended, GateCall):
                 calling = self._calls[id] = Calling(run, id, intended)
                 run.held[id] = None
+                run.out += 1
                 yield self._called(calling, tool_call.id)
+                if not run.call.independent:
+                    return
+                run.read += 1
+                continue
+            if isinstance(intended, Done) and run.out:
                 return
             if isinstance(intended, CodeCall):
                 self._code[id] = run
@@ -189,7 +199,8 @@ class Events:
             seen = intended.observation if isinstance(intended, Done) else intended
             yield from self._both(run, id, seen, tool_call.id)
             run.read = len(run.tool_calls) if isinstance(intended, Done) else run.read + 1
-        yield from self._close(run)
+        if not run.out:
+            yield from self._close(run)
 
     # Gates
 
@@ -221,13 +232,14 @@ class Events:
             return
         run = calling.run
         run.held.pop(id, None)
-        if calling.delegates:
+        if calling.closed == run.part:  # of children that worked at the same time the first to return goes on
             run.part += 1
             yield from self._open(run)
         seen = calling.call.observation(gate_outcome(entry))
         yield self._gave(run, id, seen, calling.within)
         if calling.within is None:
-            run.read += 1
+            run.out -= 1
+            run.read += not run.call.independent
             yield from self._go_on(run)
 
     def _return_code(self, id: str, entry: CodeReturned) -> Iterator[AnyEvent]:

@@ -12,27 +12,28 @@ from journals import derive_id
 
 
 class Calling(msgspec.Struct):
-    """A gate call on its way. Children that work for it have closed the turn that it was made in."""
+    """A gate call on its way. `closed` is the part of its turn that its children have closed, if it has any."""
 
     run: Running
     id: str
     call: GateCall
     within: str | None = None
-    delegates: bool = False
+    closed: int | None = None
 
 
 class Running:
     """One run at work: an episode of the root entity, or of a child, which works for a call.
 
     `step` is its newest turn's number, counted from 1; `part` counts how often delegations have cut it. `read` counts
-    the tool calls of its utterance that have come to something. `held` are the ids of what is open in it.
+    the tool calls of its utterance that have come to something, `out` those that wait for their answers. `held` are
+    the ids of what is open in it.
     """
 
     def __init__(self, id: str, entity_id: str, call: RootCall, works_for: Calling | None) -> None:
         self.id, self.entity_id, self.call, self.works_for = id, entity_id, call, works_for
         self.circle = call.circle
         self.depth: int = 0 if works_for is None else works_for.run.depth + 1
-        self.step = self.part = self.read = 0
+        self.step = self.part = self.read = self.out = 0
         self.begun = self.open = False
         self.total = Usage()
         self.tool_calls: tuple[ToolCall, ...] = ()

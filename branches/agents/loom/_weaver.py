@@ -46,11 +46,11 @@ KINDS = tuple(
 
 
 class _Call(msgspec.Struct):
-    """A gate call on its way: whose it is, and whether it has summoned children."""
+    """A gate call on its way: whose it is, and which part of that turn its children have closed, if it has any."""
 
     draft: Draft
     made: Made
-    delegates: bool = False
+    closed: int | None = None
 
 
 class _Session:
@@ -197,8 +197,9 @@ class Weaver:
         run.begun = True
         made_by = self._summoned_by.get(run.id)
         if made_by is not None:
-            made_by.delegates = True
-            run.entity.last = made_by.draft.newest_id
+            if made_by.closed is None:
+                made_by.closed = made_by.draft.newest
+            run.entity.last = made_by.draft.part_id(made_by.closed)
             self._root(run.call)
 
     # What it says
@@ -236,7 +237,7 @@ class Weaver:
         call = self._calls.get(record.correlation_id or "")
         if call is None or call.made.outcome is not None:
             return
-        if call.delegates:
+        if call.closed == call.draft.newest:  # of children that worked at the same time the first to return goes on
             call.draft.go_on(record.position, record.time)
             self._order.append((record.position, call.draft, call.draft.newest))
         call.draft.settle(call.made, gate_outcome(entry), record.time)

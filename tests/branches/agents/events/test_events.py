@@ -29,6 +29,7 @@ from branches.agents.loom import weave
 from branches.agents.naming import child_id, gate_call_id, turn_id
 from journals import Entry, Record, derive_id
 from tests.branches.agents.loom.story import Story, call, code
+from tests.branches.agents.loom.test_turns import independent
 
 
 async def events_of(story: Story) -> list[AnyEvent]:
@@ -228,6 +229,32 @@ async def test_children_of_a_batch_work_at_the_same_time() -> None:
         "truncated: cut",
     ]
     assert [event.text for event in events if isinstance(event, FinalResponseEvent)] == ["B", "A", "cut"]
+
+
+async def test_calls_that_are_independent_are_told_at_once_and_their_results_as_they_come() -> None:
+    story = await Story.begin()
+    await independent(story)
+    events = await events_of(story)
+    assert [line for line in told(events) if not line.startswith("  ")] == [
+        "start 1",
+        "used 0",
+        "calls call_agent",
+        "calls call_agent",
+        "calls echo",
+        "calls nope",
+        "nope fails unknown_gate: there is no gate 'nope'; there are: done, call_agent, call_agent_batch, echo",
+        "complete 1",
+        "start 1",
+        "call_agent gives B",
+        "echo gives c",
+        "call_agent gives A",
+        "calls done",
+        "done gives ok",
+        "complete 1",
+        "terminated: ok",
+    ]
+    turns = [event.turn_id for event in events if isinstance(event, StepStartEvent)]
+    assert turns == [turn.id for turn in weave(await story.records()).turns]
 
 
 async def test_a_cancelled_root_completes_the_turns_of_its_children() -> None:

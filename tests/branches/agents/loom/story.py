@@ -66,7 +66,12 @@ class Story:
         return appended.record
 
     async def cast(
-        self, *, medium: str = "tools", system_prompt: str | None = "You are a test.", entity: str | None = None
+        self,
+        *,
+        medium: str = "tools",
+        system_prompt: str | None = "You are a test.",
+        entity: str | None = None,
+        **more: Any,
     ) -> None:
         made = circle(GATES, [Ward(max_turns=10, max_depth=2)], medium)
         entry = EntityCast(
@@ -78,6 +83,7 @@ class Story:
             gates=made.gates,
             wards=made.wards,
             medium=medium,
+            **more,
         )
         await self.add(entry)
 

@@ -340,6 +340,38 @@ async def test_children_of_children_hang_below_the_turn_that_called_them() -> No
     assert [turn.id for turn in thread.turns] == [below]
 
 
+async def independent(story: Story) -> list[str]:
+    """Two children and an echo at the same time; the second child returns first, the echo in between."""
+    run = await story.prompt("go")
+    await story.cast(independent=True)
+    ids = [gate_call_id(run, 1, index) for index in range(3)]
+    made = [call("call_agent", "a", intent="a"), call("call_agent", "b", intent="b"), call("echo", "c", text="c")]
+    await story.says(1, *made, call("nope", "d"), call("done", "e", answer="ok"))
+    await story.summons(ids[0], "a")
+    await story.summons(ids[1], "b")
+    await story.tool_call(ids[2], "c")
+    await story.calls(1, "of a", run=ids[0])
+    await story.calls(1, "of b", run=ids[1])
+    await story.child_returns(ids[1], "B")
+    await story.gives(ids[2], "c")
+    await story.child_returns(ids[0], "A")
+    await story.ends("ok")
+    return ids
+
+
+async def test_children_that_work_at_the_same_time_close_one_turn() -> None:
+    story = await Story.begin()
+    ids = await independent(story)
+    loom = await woven(story)
+    root, continued = loom.turns[0].id, loom.turns[3]
+    assert [turn.parent_id for turn in loom.turns] == [None, root, root, root]
+    assert [turn.sequence for turn in loom.turns] == [1, 1, 1, 2]
+    assert [thread.entity_id for thread in loom.children(root)] == [child_id(ids[0]), child_id(ids[1])]
+    assert [each.result for each in continued.gate_calls[:3]] == ["A", "B", "c"], "seen in the order of the calls"
+    assert [each.gate for each in continued.gate_calls[3:]] == ["nope", "done"]
+    assert continued.terminated
+
+
 # Code
 
 
