@@ -85,7 +85,9 @@ class _Branch:
 
 
 class Loom:
-    """All turns in the order in which they were recorded, and the calls at their roots; it outlasts its entities (ENTITY-4).
+    """All turns in the order in which they were recorded, and the calls at their roots.
+
+    It outlasts its entities (ENTITY-4).
 
     Threads are those of root entities and of forks, in the order in which they began; a child's thread is found at the
     turn that called it, with `children`. `unreadable` are the positions of records that could not be read.
