@@ -72,7 +72,8 @@ class Response(Strict):
     """One answer of a crystal.
 
     `code` is JavaScript, or code by language, which is then run in each (ours). Ours, too: `thinking`; `hang`, it never
-    answers; `drops`, it says this much and is then cut off; `bug`, it raises an exception that nobody expects.
+    answers; `drops`, it says this much and is then cut off; `bug`, it raises an exception that nobody expects;
+    `native`, its tool calls stay tool calls also where the medium is a language.
     """
 
     content: str | Repeated | None = None
@@ -84,6 +85,7 @@ class Response(Strict):
     hang: bool = False
     drops: str | None = None
     bug: str | None = None
+    native: bool = False
 
 
 class Crystal(Strict):

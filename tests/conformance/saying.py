@@ -20,7 +20,7 @@ class NotSayable(Exception):
 
 
 def mediums(case: Case) -> tuple[str, ...]:
-    """Every medium that the case allows.
+    """Every medium that the case allows. Raises `NotSayable` if that is none.
 
     A case with code has the languages that its code is in. Any other allows all mediums, unless its circle names some
     or its calls cannot be said in code.
@@ -41,6 +41,8 @@ def mediums(case: Case) -> tuple[str, ...]:
             _require_sayable(case, setup)
         except NotSayable:
             allowed &= {"tools"}
+    if not allowed:
+        raise NotSayable("no medium allows this case")
     return tuple(medium for medium in MEDIUMS if medium in allowed)
 
 
@@ -107,7 +109,7 @@ def _require_sayable(case: Case, setup: Setup) -> None:
         if crystal is not None and crystal.raw_response is not None and _calls_in(crystal.raw_response):
             raise NotSayable("a provider's response stands as it is")
     for response in _responses(setup):
-        for language in LANGUAGES:
+        for language in () if response.native else LANGUAGES:
             code_of(response.tool_calls or [], setup.circle, language)
 
 

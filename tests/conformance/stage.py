@@ -227,7 +227,7 @@ class _Stage:
         code = response.code
         if isinstance(code, dict):
             code = code[self._medium]  # type: ignore[index]
-        elif code is None and self._medium != "tools" and response.tool_calls:
+        elif code is None and self._medium != "tools" and response.tool_calls and not response.native:
             assert self._setup.circle is not None
             code = code_of(response.tool_calls, self._setup.circle, self._medium)
         if code is not None:

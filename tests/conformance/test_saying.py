@@ -60,6 +60,16 @@ def test_a_case_runs_on_every_medium_that_it_allows(given: dict[str, Any], langu
     assert allowed(**given) == languages
 
 
+def test_a_case_that_no_medium_allows_is_an_error() -> None:
+    with pytest.raises(NotSayable, match="no medium allows this case"):
+        allowed(response='tool_calls: [{ gate: echo, arguments: "{" }]', circle=", medium: python")
+
+
+def test_native_calls_are_not_said_in_code() -> None:
+    native = 'tool_calls: [{ gate: execute, arguments: "{" }], native: true'
+    assert allowed(response=native, circle=", medium: python") == ("python",)
+
+
 def test_calls_become_lines_of_code_that_show_what_they_give() -> None:
     calls = [
         Call(gate="echo", args={"text": "it's", "more": [None, True, {"a": 1.5}]}),

@@ -13,7 +13,7 @@ from tests.conformance.case import Case
 from tests.conformance.checks import mismatches
 from tests.conformance.conftest import suites
 from tests.conformance.loading import SuiteError, load
-from tests.conformance.saying import mediums
+from tests.conformance.saying import NotSayable, mediums
 from tests.conformance.stage import play
 from tests.conformance.teeth import toothless
 
@@ -33,7 +33,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
                 skip = pytest.mark.skip(reason=case.skipped)
                 runs.append(pytest.param(case, "none", id=f"{name}", marks=skip))
                 continue
-            runs += [pytest.param(case, medium, id=f"{name} ({medium})") for medium in mediums(case)]
+            try:
+                allowed = mediums(case)
+            except NotSayable as reason:
+                raise pytest.UsageError(f"{case.where}: {reason}") from None
+            runs += [pytest.param(case, medium, id=f"{name} ({medium})") for medium in allowed]
     metafunc.parametrize(("case", "medium"), runs)
 
 
