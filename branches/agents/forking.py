@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from branches.agents.codec import utterance_in
 from branches.agents.entries import AgentPrompt
-from branches.agents.internal import CrystalCalled, EntityForked
-from branches.agents.naming import run_id, turn_id
+from branches.agents.internal import CrystalCalled, EntityForked, EntityReturned, GateReturned
+from branches.agents.naming import continued_id, run_id, turn_id
 from journals import Entry, Journal, Record
 
 
@@ -22,8 +22,9 @@ async def fork(
 ) -> Record[Entry]:
     """Begin `new_session` behind a turn of `session`: one of its entity's own, by id, or by number from 0.
 
-    A negative number counts from the end. `crystal` names another one for the new session's entity. Raises
-    `NoSuchTurn`, also for a turn that has not ended yet.
+    A negative number counts from the end. A turn that children interrupted ends with what came of its utterance, so
+    the ids of all its parts are one place to fork from. `crystal` names another one for the new session's entity.
+    Raises `NoSuchTurn`, also for a turn that has not ended yet.
     """
     turns = await _turns(journal, session)
     chosen = _chosen(session, turn, turns)
@@ -35,7 +36,13 @@ async def fork(
 class _Turn:
     def __init__(self, run: str, turn: int) -> None:
         self.run, self.turn, self.end = run, turn, 0
+        self.returns = 0
         self.open = True
+
+    def has(self, id: str) -> bool:
+        """Whether the loom knows it, or one of its parts, by this id."""
+        base = turn_id(self.run, self.turn)
+        return any(continued_id(base, part) == id for part in range(self.returns + 1))
 
 
 async def _turns(journal: Journal, session: str) -> list[_Turn]:
@@ -53,6 +60,7 @@ async def _turns(journal: Journal, session: str) -> list[_Turn]:
             turns.append(_Turn(said.run, said.turn))
         if turns and turns[-1].open:
             turns[-1].end = record.position
+            turns[-1].returns += isinstance(entry, EntityReturned | GateReturned)
             turns[-1].open = record.kind != "AgentResponse"
     return turns
 
@@ -63,7 +71,7 @@ def _chosen(session: str, turn: str | int, turns: list[_Turn]) -> _Turn:
             raise NoSuchTurn(session, turn, f"it has {len(turns)} turns, counted from 0")
         chosen = turns[turn]
     else:
-        found = next((each for each in turns if turn_id(each.run, each.turn) == turn), None)
+        found = next((each for each in turns if each.has(turn)), None)
         if found is None:
             raise NoSuchTurn(session, turn, "no turn of its entity has this id")
         chosen = found

@@ -57,6 +57,11 @@ def turn_id(run: str, turn: int) -> str:
     return derive_id(run, turn_key(turn))
 
 
+def continued_id(turn: str, part: int) -> str:
+    """The id of what goes on of a turn when children that it called have returned; `part` counts from 1."""
+    return derive_id(turn, "continued", part) if part else turn
+
+
 def gate_call_id(run: str, turn: int, index: int) -> str:
     """The id of a gate call, which is the correlation id of its `AgentToolCall`."""
     return derive_id(run, gate_key(turn, index))

@@ -173,10 +173,18 @@ async def test_a_fork_behind_a_delegation_comes_after_its_children(store: Store)
     made, other = cantrip(script, [says("from the child")]), cantrip([finishes("forked")])
     async with invoke(made, store=store, session="s") as entity:
         await entity.ask("go")
-        fork = await entity.fork(0, session="fork", cantrip=other)
+        closed, _, continued, _ = (await entity.loom()).turns
+        fork = await entity.fork(continued.id, session="fork", cantrip=other)
         await fork.ask("go on differently")
         loom = await read_loom(entity.journal, "fork")
-    continued = loom.turns[2]
+        same = [await entity.fork(turn) for turn in (0, closed.id)]
+        begun = {
+            record.entry
+            for each in (fork, *same)
+            async for record in entity.journal.read(session=each.session, kinds=["EntityForked"])
+        }
+    assert len(begun) == 1, "it is one place to fork from"
+    assert loom.turns[2] == continued
     assert continued.gate_calls[0].result == "from the child"
     assert [thread.turns[1].id for thread in loom.threads] == [continued.id, continued.id]
 

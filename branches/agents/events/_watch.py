@@ -6,9 +6,8 @@ import msgspec
 
 from branches.agents.circle import GateCall
 from branches.agents.crystal import ToolCall, Usage
-from branches.agents.naming import gate_call_id, turn_id
+from branches.agents.naming import continued_id, gate_call_id, turn_id
 from branches.agents.root_call import RootCall
-from journals import derive_id
 
 
 class Calling(msgspec.Struct):
@@ -50,7 +49,7 @@ class Running:
     @property
     def turn_id(self) -> str:
         """The id of its newest turn."""
-        return derive_id(self.base_id, "continued", self.part) if self.part else self.base_id
+        return continued_id(self.base_id, self.part)
 
     def call_id(self, index: int) -> str:
         """The id of a tool call of the step's utterance."""

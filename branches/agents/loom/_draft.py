@@ -20,8 +20,7 @@ from branches.agents.gates import DONE
 from branches.agents.internal import AgentUtterance, CodeReturned, CrystalFailed
 from branches.agents.loom._run import Run
 from branches.agents.loom._turn import Turn, TurnMetadata
-from branches.agents.naming import gate_call_id, turn_id
-from journals import derive_id
+from branches.agents.naming import continued_id, gate_call_id, turn_id
 from policies import InvalidPayload, Step, freeze
 
 Said = AgentUtterance | CrystalFailed
@@ -109,7 +108,7 @@ class Draft:
 
     def part_id(self, part: int) -> str:
         """The id of a part's turn."""
-        return self.id if part == 0 else derive_id(self.id, "continued", part)
+        return continued_id(self.id, part)
 
     def part_at(self, position: int) -> int:
         """The part that was the newest at a position of the journal."""
