@@ -83,6 +83,7 @@ async def _work(connection: Connection, folder: Path, profile: str) -> None:
         assert all(len(times) == _TURNS for times in crystal.asked.values())
         connection.send(
             {
+                "last began (s)": max(times[0] for times in crystal.asked.values()) - began,
                 "turn of the slowest when the first has finished": float(min(behind)),
                 "turn of the middle one then": percentile([float(each) for each in behind], 0.5),
                 "first finished (s)": min(ends),

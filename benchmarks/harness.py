@@ -119,7 +119,7 @@ def alone(
         ours=figure,
         other=other if limit else "-",
         others=against,
-        ratio=figure / against,
+        ratio=figure / against if against else 1.0,
         wanted=1.0 if limit else None,
         better="lower",
     )

@@ -7,42 +7,48 @@ its return. Each contestant has a process of its own, and they take turns at tur
 
 from __future__ import annotations
 
+from functools import partial
 from statistics import median
 
 from benchmarks import turn_coven, turn_dbos, turn_langgraph
 from benchmarks.harness import Profile, Result, alone
 from benchmarks.seats import Measured, Seat
 
-_AT = {10: 20, 1000: 20, 5000: 4}
+_AT = (10, 1000, 5000)
+_ROUNDS = 6
+_TURNS, _FEW = 20, 2  # a round of those whose turns are long has few of them
+_DBOS, _STEPS = "DBOS, a workflow a message", "DBOS, steps alone"
 _LANGGRAPH, _ASYNC, _DELTA = "LangGraph, sync", "LangGraph, async", "LangGraph, DeltaChannel (beta)"
+_LONG = (_LANGGRAPH, _ASYNC, _DELTA)
 _WANTED: dict[int, dict[str, float]] = {
-    1000: {_LANGGRAPH: 1.0, _ASYNC: 1.0, _DELTA: 1.0, "DBOS": 1.0},
+    1000: {_LANGGRAPH: 1.0, _ASYNC: 1.0, _DELTA: 1.0, _DBOS: 1.0, _STEPS: 1.0},
     5000: {_LANGGRAPH: 1 / 3, _ASYNC: 1 / 3, _DELTA: 1 / 3},
 }
 _CPU = 3.0
 
 
 async def run(profile: Profile, scale: float) -> list[Result]:
-    """Three rounds at each place, contestant by contestant; then where our own time goes."""
+    """Some rounds at each place, contestant by contestant; then where our own time goes."""
     seats = {
         "coven": Seat(turn_coven.play, profile),
-        "DBOS": Seat(turn_dbos.play),
+        _DBOS: Seat(partial(turn_dbos.play, whole=True)),
+        _STEPS: Seat(partial(turn_dbos.play, whole=False)),
         _LANGGRAPH: Seat(turn_langgraph.play, "sync"),
         _ASYNC: Seat(turn_langgraph.play, "async"),
         _DELTA: Seat(turn_langgraph.play, "sync", True),
     }
     results: list[Result] = []
     try:
-        for at, turns in _AT.items():
+        for at in _AT:
             if at > 10 and at * scale < 100:
                 continue
             place = at if at == 10 else int(at * scale)
             for seat in seats.values():
                 seat.ask("advance", place)
             rounds: dict[str, list[Measured]] = {name: [] for name in seats}
-            for number in range(4):
+            for number in range(_ROUNDS):
                 for name, seat in seats.items():
-                    measured = seat.measure(turns)
+                    measured = seat.measure(_FEW if name in _LONG and at > 10 else _TURNS)
                     if number:
                         rounds[name].append(measured)
             results += _compare(f"turn {place:,}", profile, rounds, _WANTED.get(at, {}))
@@ -64,7 +70,7 @@ def _compare(place: str, profile: Profile, rounds: dict[str, list[Measured]], wa
     ours = rounds.pop("coven")
     for other, theirs in rounds.items():
         for what, of in (("wall time", _wall), ("CPU", _cpu), ("stored", _stored)):
-            if what != "wall time" and other in (_ASYNC, _DELTA):
+            if what != "wall time" and other not in (_LANGGRAPH, _DBOS):
                 continue
             pairs = [(of(a), of(b)) for a, b in zip(ours, theirs, strict=True)]
             results.append(

@@ -1,7 +1,11 @@
-"""The tool turn in DBOS: one workflow for the conversation, a step for each model call and each tool call.
+"""The tool turn in DBOS, a step for each model call and each tool call, in two ways.
+
+As a workflow for each message, with a step that sends the answer: what a person said, and that the answer was sent,
+are then as durable as they are with us. And with less: one workflow for the whole conversation, which is told what to
+do by a queue in memory, and whose answers go nowhere. What was said before is kept in memory, where it costs nothing.
 
 SQLite is set to WAL and `synchronous=NORMAL`, which is faster than what DBOS sets itself, and as durable as our profile
-`process`. The workflow is told what to do by a queue of its own process; DBOS's messages would cost more.
+`process`.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -16,15 +21,15 @@ from typing import Any
 from benchmarks.seats import serve
 
 
-def play(connection: Connection, folder: Path) -> None:
-    """One workflow."""
-    conversation = _Conversation(folder)
+def play(connection: Connection, folder: Path, *, whole: bool) -> None:
+    """A conversation; `whole` with what comes in and goes out."""
+    conversation = _Conversation(folder, whole)
     serve(connection, conversation)
     conversation.close()
 
 
 class _Conversation:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, whole: bool) -> None:
         import sqlalchemy
         from dbos import DBOS
         from sqlalchemy.engine import Engine
@@ -58,23 +63,39 @@ class _Conversation:
         def echo(text: str) -> dict[str, Any]:
             return {"role": "tool", "tool_call_id": "t1", "content": text}
 
+        @DBOS.step()
+        def send(text: str) -> None:
+            assert text
+
+        messages: list[dict[str, Any]] = []
+
+        def turn(text: str) -> str:
+            messages.append({"role": "user", "content": text})
+            said = model(messages)
+            messages.append(said)
+            messages.append(echo(said["tool_calls"][0]["arguments"]["text"]))
+            messages.append(model(messages))
+            return messages[-1]["content"]
+
+        @DBOS.workflow()
+        def answer(text: str) -> None:
+            send(turn(text))
+
         @DBOS.workflow()
         def converse() -> None:
-            messages: list[dict[str, Any]] = []
+            play(turn)
+
+        def play(one: Callable[[str], object]) -> None:
             while turns := self._asked.get():
                 took: list[float] = []
                 for _ in range(turns):
                     began = time.perf_counter()
-                    messages.append({"role": "user", "content": "please echo"})
-                    said = model(messages)
-                    messages.append(said)
-                    messages.append(echo(said["tool_calls"][0]["arguments"]["text"]))
-                    messages.append(model(messages))
+                    one("please echo")
                     took.append((time.perf_counter() - began) * 1000)
                 self._answered.put(took)
 
         DBOS.launch()
-        self._working = threading.Thread(target=converse, daemon=True)
+        self._working = threading.Thread(target=(lambda: play(answer)) if whole else converse, daemon=True)
         self._working.start()
 
     def advance(self, turns: int) -> None:
@@ -83,7 +104,7 @@ class _Conversation:
             self.play(turns - self._turns)
 
     def play(self, turns: int) -> list[float]:
-        """In the workflow's own thread."""
+        """In a thread of their own, as workflows run."""
         self._asked.put(turns)
         self._turns += turns
         return self._answered.get()
