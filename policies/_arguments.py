@@ -43,7 +43,9 @@ class StructArguments:
         self._model: Any = model
         (schema,), components = msgspec.json.schema_components([model], ref_template="#/$defs/{name}")
         name = schema.get("$ref", "").removeprefix("#/$defs/")
-        schema = {key: value for key, value in components.pop(name, schema).items() if key != "title"}
+        schema = {key: value for key, value in components.get(name, schema).items() if key != "title"}
+        if f"#/$defs/{name}" not in str((schema, components)):  # unless it holds others of its own kind
+            components.pop(name, None)
         self.schema: Mapping[str, Any] = {**schema, "$defs": components} if components else schema
 
     def __repr__(self) -> str:

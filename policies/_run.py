@@ -17,9 +17,9 @@ from policies._errors import ActionNotAllowed, KeyReused, NonDeterminismError, P
 from policies._ledger import Ledger
 from policies._recorder import Recorder
 from policies._registry import Policy, PolicyInfo, PolicyKind, PolicyRegistry
-from policies._signals import Bell
 from policies._slot import Slot, short
-from policies._step import Step, action_result, error_result
+from policies._step import Step, error_result
+from policies._waiting import Waiting
 
 
 class ReplayEnded(PolicyError):
@@ -58,7 +58,7 @@ class Run:
         self.clock: Clock = SystemClock() if clock is None else clock
         self._seed = Ledger() if seed is None else seed
         self._ceiling = frozenset(root.action.actions if ceiling is None else ceiling) | {root.action.policy}
-        self._listen, self._catch_up, self._again = listen, catch_up, again
+        self._waiting, self._again = Waiting(recorder, self.clock, listen, catch_up), again
         self._under_way: defaultdict[str, set[asyncio.Task[object]]] = defaultdict(set)
         self._tasks: dict[str, asyncio.Task[object] | None] = {}
 
@@ -151,11 +151,11 @@ class Run:
         elif slot.outcome is not None:
             return
         elif policy.name == SLEEP:
-            await self._sleep(call, slot)
+            await self._waiting.sleep(call, slot)
         elif policy.name == EVENT:
-            await self._wait_for_event(call, slot)
+            await self._waiting.wait_for_event(call, slot)
         elif policy.function is None:
-            await self._await_answer(call, policy, slot)
+            await self._waiting.wait_for_answer(call, policy, slot)
         else:
             await self._do(call, policy, policy.function, slot, seed)
 
@@ -255,51 +255,6 @@ class Run:
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
-
-    async def _sleep(self, call: Call, slot: Slot) -> None:
-        assert slot.due is not None
-        await sleep_until(self.clock, slot.due)
-        await self._recorder.write_outcome(call, [action_result(SLEEP, {})])
-
-    async def _wait_for_event(self, call: Call, slot: Slot) -> None:
-        """Wait for a signal; one that stands in the journal before the end of the waiting does always counts."""
-        signals, payload = self._recorder.signals, call.action.payload
-        name: str = payload["event"]
-        signal = signals.take(name)
-        if signal is None and (slot.due is None or slot.due > self.clock.now()):
-            if self._listen is not None:
-                self._listen()
-            bell: Bell = asyncio.get_running_loop().create_future()
-            alarm = None
-            if slot.due is not None:
-                alarm = self.clock.call_at(slot.due, lambda: bell.done() or bell.set_result(None))
-            try:
-                signal = await signals.wait(name, bell)
-            finally:
-                if alarm is not None:
-                    alarm.cancel()
-        if signal is None and self._catch_up is not None:
-            await self._catch_up()
-            signal = signals.take(name)
-        if signal is not None:
-            await self._recorder.write_answer(call, signal)
-        else:
-            message = f"nobody signalled {name!r} within {payload['timeout_s']:g} s"
-            await self._recorder.write_outcome(call, [error_result(EVENT, "timeout", message)])
-
-    async def _await_answer(self, call: Call, policy: PolicyInfo, slot: Slot) -> None:
-        """Wait for the answer from outside; after the deadline a fault is recorded, and the first of them counts."""
-        if slot.outcome is None and policy.timeout_s is not None:
-            alarm = self.clock.call_at(slot.time + policy.timeout_s, slot.wake)
-            try:
-                await slot.changed()
-            finally:
-                alarm.cancel()
-            if slot.outcome is None:
-                message = f"no answer within {policy.timeout_s:g} s; it may still happen"
-                await self._recorder.write_missing(call, [error_result(policy.name, "timeout", message)])
-        while slot.outcome is None:
-            await slot.changed()
 
     async def _catch_up_to(self, call: Call, does: str) -> None:
         """Wait until the call's scope has done all that is recorded."""

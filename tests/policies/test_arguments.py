@@ -37,6 +37,11 @@ class Query(msgspec.Struct, forbid_unknown_fields=True):
     near: Place | None = None
 
 
+class Tree(msgspec.Struct):
+    label: str
+    branches: list[Tree] = []
+
+
 class Weather(pydantic.BaseModel):
     city: str
     days: int = pydantic.Field(default=1, ge=1, le=14)
@@ -53,6 +58,10 @@ def registered() -> PolicyRegistry:
     @registry.effect("whole")
     async def whole(query: Query, ctx: Context) -> dict[str, Any]:
         return {"words": query.words, "near": query.near.name if query.near else None, "id": len(ctx.id)}
+
+    @registry.effect("tree", payload=Tree)
+    async def tree(action: Action, ctx: Context) -> list[Step]:
+        return []
 
     @registry.effect("pydantic")
     async def weather(asked: Weather) -> str:
@@ -79,6 +88,12 @@ def test_every_schema_is_one_of_an_object(name: str) -> None:
     Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
     json.dumps(schema)
+
+
+def test_a_model_may_hold_others_of_its_own_kind() -> None:
+    validator = Draft202012Validator(registered()["tree"].input_schema)
+    assert validator.is_valid({"label": "a", "branches": [{"label": "b"}]})
+    assert not validator.is_valid({"label": "a", "branches": [{"no": "label"}]})
 
 
 def test_a_signature_becomes_a_schema() -> None:
