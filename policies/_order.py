@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from policies._errors import NonDeterminismError
@@ -35,7 +36,7 @@ class _Event(NamedTuple):
 
 class _Writer(NamedTuple):
     future: asyncio.Future[None]
-    does: str
+    does: Callable[[], str]
 
 
 class Order:
@@ -120,7 +121,7 @@ class Order:
         finally:
             del self._turns[slot]
 
-    async def caught_up(self, does: str) -> None:
+    async def caught_up(self, does: Callable[[], str]) -> None:
         """Wait until everything recorded in this scope was handed over, so that something new may be done.
 
         `does` says in words what the policy does. Raises `NonDeterminismError` when that does not happen.
@@ -226,5 +227,5 @@ class Order:
         writers, self._writers = self._writers, deque()
         for writer in writers:
             if not writer.future.done():
-                writer.future.set_exception(NonDeterminismError(self._run, missing.described, writer.does))
+                writer.future.set_exception(NonDeterminismError(self._run, missing.described, writer.does()))
         return True

@@ -146,6 +146,8 @@ class Run:
             self._begin(call, policy, refusal) if is_new else self._resume(call, policy, slot, refusal)
         ):
             return
+        if slot.outcome is not None and refusal is not None:
+            return
         if decorators or policy.kind is PolicyKind.ORCHESTRATOR:
             await self._orchestrate(call, policy, slot, decorators, seed)
         elif slot.outcome is not None:
@@ -167,7 +169,7 @@ class Run:
         if is_scope and refusal is None and self._recorder.follows(call):
             await self._recorder.write_call(call, 1)
             return True
-        await self._catch_up_to(call, f"calls {call.action.policy!r} with {short(call.action.payload)}")
+        await self._catch_up_to(call, lambda: f"calls {call.action.policy!r} with {short(call.action.payload)}")
         if refusal is not None:
             await self._recorder.write_refused(call, [refusal])
             return False
@@ -179,7 +181,7 @@ class Run:
         is_scope = bool(call.decorators) or policy.kind is PolicyKind.ORCHESTRATOR
         if is_scope and refusal is None:
             return True
-        await self._catch_up_to(call, f"waits for the outcome of {policy.name!r}")
+        await self._catch_up_to(call, lambda: f"waits for the outcome of {policy.name!r}")
         if is_scope or policy.function is None:
             pass
         elif slot.retry_at is None and not policy.repeatable and not policy.idempotent:
@@ -256,10 +258,11 @@ class Run:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
-    async def _catch_up_to(self, call: Call, does: str) -> None:
+    async def _catch_up_to(self, call: Call, does: Callable[[], str]) -> None:
         """Wait until the call's scope has done all that is recorded."""
         await self._recorder.order(call.scope).caught_up(does)
-        self._require_writing(does)
+        if not self._recorder.may_write:
+            raise ReplayEnded(does())
 
     def _require_writing(self, does: str) -> None:
         if not self._recorder.may_write:

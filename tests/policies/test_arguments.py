@@ -20,6 +20,7 @@ from policies import (
     PolicyRegistry,
     Step,
     action_result,
+    replay,
     run,
     run_registry,
     text,
@@ -166,6 +167,23 @@ async def test_a_call_that_was_refused_stands_in_the_journal_with_its_refusal() 
     kinds = [record.kind async for record in journal.read()]
     assert kinds == ["RunStarted", "PolicyCalled", "PolicyReturned", "PolicyReturned"]
     assert await run("root", {}, registry, journal=journal, run_id="r") == ledger
+
+
+async def test_an_orchestrator_that_was_refused_is_not_run_by_a_replay_either() -> None:
+    registry = PolicyRegistry()
+
+    @registry.orchestrator("typed")
+    async def typed(n: int) -> None:
+        raise AssertionError("nobody may get here")
+
+    @registry.orchestrator("root")
+    async def root(action: Action, ctx: Context) -> list[Step]:
+        return await ctx.call(Action("typed", {"n": "one"}))
+
+    journal = await MemoryStore().open("runs", run_registry())
+    ledger = await run("root", {}, registry, journal=journal, run_id="r")
+    assert ledger[-1].payload["code"] == "invalid_payload"
+    assert await replay("r", registry, journal=journal) == ledger
 
 
 async def test_a_runner_that_gives_a_root_the_wrong_payload_is_told_at_once() -> None:
