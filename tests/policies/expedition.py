@@ -1,4 +1,4 @@
-"""A run that has everything: 39 calls, three scopes deep, five legs side by side, retries, a timer and a version.
+"""A run that has everything: 33 calls, three scopes deep, five legs side by side, retries, a timer and a version.
 
 `python -m tests.policies.expedition <run id>` performs it over JetStream; what it does in the world goes into a file.
 """

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 
 from journals import ClaimLost, Journal, MemoryStore, Store
@@ -214,6 +215,14 @@ class TestWithoutAJournal:
             assert len(ledger) == len(whole)
             doubts = [step for step in ledger if step.payload.get("code") == "in_doubt"]
             assert len(doubts) == called - returned
+
+    async def test_a_ledger_survives_as_json(self) -> None:
+        counting = Counting()
+        ledger = await run("twice", {"times": 3}, counting.registry)
+        kept = msgspec.json.encode(ledger.steps)
+        counting.done.clear()
+        assert await run("twice", {"times": 3}, counting.registry, msgspec.json.decode(kept, type=list[Step])) == ledger
+        assert counting.done == []
 
     async def test_another_ledger_is_what_the_policy_begins_with(self) -> None:
         registry, seen = PolicyRegistry(), list[Ledger]()
