@@ -39,15 +39,15 @@ def ask(recipe: Recipe, intent: str, *, session: str | None = None, follow: Foll
     if recipe.bare and session is not None:
         raise CannotCast("a session lasts only where something is kept: `coven init` writes a coven.yaml here")
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(_ask(recipe, intent, session or f"cast-{random_id()}", follow))
+        return runner.run(_ask(recipe, intent, session, follow))
 
 
-async def _ask(recipe: Recipe, intent: str, session: str, follow: Follow | None) -> Answered | None:
-    task = asyncio.current_task()
+async def _ask(recipe: Recipe, intent: str, shared: str | None, follow: Follow | None) -> Answered | None:
+    task, session = asyncio.current_task(), shared or f"cast-{random_id()}"
     assert task is not None
     with StopSignals(task) as signals:
         try:
-            async with entrance(recipe, origin=ORIGIN, tell=tell, sessions={session}) as opened:
+            async with entrance(recipe, origin=ORIGIN, tell=tell, sessions={session}, shared=shared) as opened:
                 return await _episode(opened, intent, session, follow, task, signals)
         except asyncio.CancelledError:
             if not signals.asked:

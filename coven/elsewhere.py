@@ -6,29 +6,37 @@ import os
 import socket
 import sys
 from collections.abc import Iterable
+from contextlib import aclosing
 from pathlib import Path
 
 from coven.lifecycle import SYSTEM_JOURNAL, ServiceChanged, State, system_registry
 from journals import Store
 
-_GONE = (State.STOPPED, State.STOPPING)
 _CLOCKS_DIFFER_S = 2.0
 
 
 async def running_elsewhere(store: Store, services: Iterable[str]) -> dict[str, str]:
     """Those of these services that run in another process, each with its host (`machine:pid:…`).
 
-    One that was killed said nothing of it; on this machine its process is looked for, on another one it is believed.
+    A service is known by its name, or by whatever else it is recorded under. One that was killed said nothing of it; on
+    this machine its process is looked for, on another one it is believed.
     """
     journal = await store.open(SYSTEM_JOURNAL, system_registry())
     found: dict[str, str] = {}
     for service in services:
-        record = await journal.last(session=service, kinds=[ServiceChanged.kind()])
-        if record is None or not isinstance(record.entry, ServiceChanged) or record.imported:
-            continue
-        if record.entry.state not in _GONE and _lives(record.entry.host, record.time):
-            found[service] = record.entry.host
+        async with aclosing(journal.read(session=service, kinds=[ServiceChanged.kind()], reverse=True)) as records:
+            async for record in records:
+                if not isinstance(record.entry, ServiceChanged) or record.imported or is_ours(record.entry.host):
+                    continue
+                if record.entry.state is not State.STOPPED and _lives(record.entry.host, record.time):
+                    found[service] = record.entry.host
+                break
     return found
+
+
+def is_ours(host: str) -> bool:
+    """Whether a host is of this very process."""
+    return host.startswith(f"{socket.gethostname()}:{os.getpid()}:")
 
 
 def _lives(host: str, noted: float) -> bool:
@@ -37,8 +45,6 @@ def _lives(host: str, noted: float) -> bool:
     pid, _, _ = rest.partition(":")
     if machine != socket.gethostname() or not pid.isdigit() or sys.platform == "win32":
         return True
-    if int(pid) == os.getpid():
-        return False
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:

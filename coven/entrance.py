@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
 from branches.agents import AGENTS
 from coven.assembly import chunk_journal
 from coven.conversation import Conversation
 from coven.elsewhere import running_elsewhere
-from coven.host import Host, first_of
+from coven.host import Host, first_of, this_host
+from coven.keeping import Keeping, parts_of
 from coven.link import Join, Link, linked
 from coven.recipe import CannotCast, Recipe
 from journals import Journal, MemoryStore, Store
@@ -59,51 +59,52 @@ async def entrance(
     tell: Callable[[str], None],
     environ: Mapping[str, str] = os.environ,
     sessions: Collection[str] | None = None,
+    shared: str | None = None,
     watch: bool = False,
 ) -> AsyncGenerator[Entrance]:
     """Open a coven for requests; `origin` is the protocol's name in the journals.
 
-    With `sessions`, services that are started here answer in these and leave others alone; with `watch` they write
-    text in pieces while it comes, whatever the covenant does with those. Raises what connecting and
+    With `sessions`, agents that are started here answer in these and leave others alone; `shared` is the one of them
+    whose name others may know. With `watch` they write text in pieces while it comes, whatever the covenant does with
+    those. What another process runs is left to it; when it leaves, this one goes on. Raises what connecting and
     starting raise, and `CannotCast` for a changed recipe whose agents run elsewhere.
     """
     async with _store(recipe) as (store, link):
-        elsewhere = await running_elsewhere(store, recipe.services)
+        agents = {branch.name for branch in recipe.config.of_type("agents")} if sessions is not None else set[str]()
+        parts = parts_of(recipe.services, agents, shared)
+        elsewhere = await running_elsewhere(store, [key for part in parts for key in part.keys])
         if recipe.changed and recipe.agents in elsewhere:
             raise CannotCast(
                 f"{recipe.agents} runs in another process ({elsewhere[recipe.agents]}) with the crystal and the medium "
                 "of its coven.yaml; ask without --crystal and --medium, or stop it first"
             )
-        missing = [name for name in recipe.services if name not in elsewhere]
-        ready = asyncio.Event()
-        works: list[Any] = [] if link is None else [link.watch()]
-        parts = [] if link is None else [link.where]
-        host: Host | None = None
-        if missing:
+        hosts: list[Host] = []
+
+        async def run(names: Sequence[str], ready: Callable[[], None]) -> None:
             watched = {recipe.agents} if watch else set[str]()
             host = Host(
-                recipe.config, store, only=missing, environ=environ, tell=tell, sessions=sessions, watched=watched
+                recipe.config, store, only=names, environ=environ, tell=tell, sessions=sessions, watched=watched
             )
-            works.append(host.run(ready.set))
-        else:
-            ready.set()
-        serving = asyncio.create_task(_all(works))
+            hosts.append(host)
+            await host.run(ready)
+
+        keeping = Keeping(store, this_host(), run)
+        work = keeping.keep(parts)
+        serving = asyncio.create_task(work if link is None else first_of(work, link.watch()))
         try:
-            starting = asyncio.create_task(ready.wait())
+            starting = asyncio.create_task(keeping.ready.wait())
             await asyncio.wait([serving, starting], return_when=asyncio.FIRST_COMPLETED)
             starting.cancel()
             if serving.done():
                 await serving
-            journal = await store.open(recipe.agents, AGENTS.registry())
-            parts.insert(0, recipe.config.coven if host is None else host.describe())
-            described = " · ".join(parts)
+            described = [hosts[0].describe() if hosts else recipe.config.coven, *([] if link is None else [link.where])]
             yield Entrance(
                 recipe,
-                journal,
+                await store.open(recipe.agents, AGENTS.registry()),
                 serving,
                 origin=origin,
                 elsewhere=elsewhere,
-                describe=described,
+                describe=" · ".join(described),
                 chunks=await _chunks(recipe, store) if watch else None,
             )
         finally:
@@ -114,14 +115,6 @@ async def entrance(
 async def _chunks(recipe: Recipe, store: Store) -> Journal:
     registry = AGENTS.registry(short_lived=True)
     return await store.open(chunk_journal(recipe.agents), registry, short_lived=True)
-
-
-async def _all(works: list[Any]) -> None:
-    """Both works, or the one there is; none of them ends by itself but with an error."""
-    if len(works) == 2:
-        await first_of(works[1], works[0])
-    else:
-        await works[0]
 
 
 @asynccontextmanager

@@ -57,7 +57,7 @@ class Host:
     ) -> None:
         """Nothing is opened yet. Raises `UnknownService`."""
         self.config, self.names = config, services_of(config, only)
-        self.owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+        self.owner = this_host()
         self._store, self._environ, self._tell, self._catalogue = store, environ, tell, catalogue
         self._backoff, self._clock = backoff, clock
         self._sessions, self._watched = sessions, watched
@@ -84,9 +84,11 @@ class Host:
                 watched=self._watched,
             )
             system = await assembly.system_journal()
+            agents = {branch.name for branch in self.config.of_type("agents")}
+            untold = agents if self._sessions is not None else set[str]()  # nobody else is served by those
             services = [await assembly.service(name) for name in self.names]
             supervisor = Supervisor(
-                services, host=self.owner, note=_noting(system), backoff=self._backoff, clock=self._clock
+                services, host=self.owner, note=_noting(system, untold), backoff=self._backoff, clock=self._clock
             )
             if not self.piped:
                 await supervisor.run(ready)
@@ -129,9 +131,15 @@ class Host:
         return " · ".join(parts)
 
 
-def _noting(system: Journal) -> Any:
+def this_host() -> str:
+    """A name for a host of this process: the machine, the process, and what tells it from others of this process."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+
+
+def _noting(system: Journal, untold: Collection[str]) -> Any:
     async def note(entry: ServiceChanged) -> None:
-        await system.append(entry, session=entry.service)
+        if entry.service not in untold:
+            await system.append(entry, session=entry.service)
 
     return note
 

@@ -35,6 +35,21 @@ async def waits(request):
     return says(await asyncio.to_thread(Path("go").read_text))
 
 
+def after(answer):
+    """The same with an answer of its own."""
+
+    async def give(request):
+        await waits(request)
+        return answer
+
+    return give
+
+
+async def picks(request):
+    """Waits with its answer to `one`, and answers anything else at once."""
+    return await waits(request) if request.messages[-1].content == "one" else says("other")
+
+
 SCRIPT = {script}
 '''
 

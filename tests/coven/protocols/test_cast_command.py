@@ -181,6 +181,43 @@ def test_where_the_coven_runs_its_own_services_answer(start, coven, project):
     assert len(hosts) == 1
 
 
+def test_casts_at_once_share_what_they_need(start, scripted, project, coven):
+    scripted("[waits]")
+    first = start("cast", "--session", "first", "wait")
+    (project / "asked").read_text()
+    ran = coven("cast", "--crystal", "rehearsal", "read notes.md")
+    assert ran.out.startswith("notes.md says:")
+    (project / "go").write_text("done")
+    assert first.end()[:2] == (0, "done\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_when_the_first_leaves_the_next_one_goes_on(start, scripted, project, number):
+    scripted("[hangs]")
+    (project / "hangs.py").write_text((project / "script.py").read_text())
+    scripted('[after(calls(("fs.read_text", {"path": "notes.md"}))), finishes("done")]')
+    first = start("cast", "--crystal", "hangs.py:Script", "wait")
+    (project / "asked").read_text()
+    second = start("cast", "go")
+    (project / "asked").read_text()
+    first.signal(number)
+    first.end()
+    (project / "go").write_text("now")
+    assert second.end()[:2] == (0, "done\n")
+
+
+def test_two_casts_in_one_session_wait_for_each_other(start, scripted, project, coven):
+    scripted("[picks] * 9")
+    first = start("cast", "--session", "ada", "one")
+    (project / "asked").read_text()
+    second = start("cast", "--session", "ada", "two")
+    while len(prompts(coven)) < 2:
+        pass
+    (project / "go").write_text("first")
+    assert first.end()[:2] == (0, "first\n")
+    assert second.end()[:2] == (0, "other\n")
+
+
 @pytest.mark.parametrize(("command", "package", "extra"), [("serve", "starlette", "http"), ("acp", "acp", "acp")])
 def test_a_protocol_that_is_not_installed_is_named_with_its_extra(project, command, package, extra):
     program = (
