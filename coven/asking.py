@@ -65,6 +65,8 @@ async def _episode(
 ) -> Answered:
     entity = opened.conversation(session, _SENDER)
     prompt = await entity.send(intent)
+    if follow is not None and opened.recipe.agents in opened.elsewhere:
+        tell(f"{opened.recipe.agents} answers from another process ({opened.elsewhere[opened.recipe.agents]})")
     following = None if follow is None else asyncio.ensure_future(follow(entity, prompt))
     waiting = asyncio.ensure_future(entity.ended(prompt))
     try:

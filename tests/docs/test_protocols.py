@@ -66,8 +66,8 @@ def test_casts_print_what_the_page_says(shell) -> None:
     assert shell(*commands(CONSOLE[1])) == PRINTED[1]
 
 
-def test_the_crystal_of_the_file_passes_the_check(shell, tmp_path) -> None:
-    (example,) = [block.text for block in blocks(PAGE) if block.info == "yaml"]
+@pytest.mark.parametrize("example", [block.text for block in blocks(PAGE) if block.info == "yaml"])
+def test_the_examples_pass_the_check(shell, tmp_path, example) -> None:
     loaded = load_text(whole_file(example).encode(), {}, base=tmp_path / "hearth")
     assert [str(problem) for problem in check(loaded, CATALOGUE).problems] == []
 

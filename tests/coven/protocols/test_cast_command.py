@@ -163,11 +163,13 @@ def test_ctrl_c_cancels_the_episode_for_good(start, scripted, coven, project):
     assert len(prompts(coven, "AgentCancel")) == 1
 
 
-def test_where_the_coven_runs_its_own_services_answer(start, coven, project):
+def test_where_the_coven_runs_its_own_services_answer(start, coven, project, monkeypatch):
     running = start("run", "-v")
     running.wait_for("running", "stderr")
     ran = coven("cast", "read notes.md")
     assert ran.out.startswith("notes.md says:")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert "answers from another process" in coven("cast", "read notes.md").err
     refused = coven("cast", "--crystal", "rehearsal", "read notes.md")
     assert refused.code == 2
     assert "runs in another process" in refused.err
@@ -243,3 +245,15 @@ async def test_a_killed_service_is_not_taken_for_one_that_runs():
             await system.append(ServiceChanged(service=service, state=state, host=host), session=service)
         found = await running_elsewhere(store, ["dead", "alive", "stopped", "far", "never"])
         assert list(found) == ["alive", "far"]
+
+
+def test_an_answer_goes_to_a_chat_only_if_the_chat_has_asked(coven, project):
+    file = project / "coven.yaml"
+    route = "  - AgentResponse -> ChatEfferentDraft\n"
+    assert route in file.read_text()
+    file.write_text(
+        file.read_text().replace(route, "  - route: AgentResponse -> ChatEfferentDraft\n    when: origin == 'chat'\n")
+    )
+    assert coven("check", "--strict").code == 0
+    assert coven("cast", "read notes.md").code == 0
+    assert coven("journal", "read", "chat").out == ""
