@@ -13,6 +13,7 @@ from typing import Any
 
 import acp
 import httpx2
+import pytest
 from acp.schema import ClientCapabilities
 
 from branches.agents.loom import import_loom
@@ -20,7 +21,7 @@ from coven import Call, Cantrip, Ward, cast, circle
 from leaves.spells.fs import Filesystem, FsOptions
 
 INTENT = "See what the notes say."
-SCRIPT = """[
+CALLS = """[
     calls(("fs.list_dir", {}), text="Let me look.", thinking="hm", usage=Usage(7, 3, 2)),
     calls(("fs.read_text", {"path": "notes.md"}), ("fs.read_text", {"path": "nowhere.md"})),
     calls(("call_agent", {"intent": "Say what milk is."})),
@@ -28,6 +29,14 @@ SCRIPT = """[
     calls(("no.such_gate", {}), ("fs.read_text", {"path": 1})),
     lambda request: finishes({"messages": len(request.messages), "seen": request.messages[-1].content}),
 ]"""
+CODE = """[
+    runs("notes = fs.read_text(path='notes.md')"),
+    runs("fs.read_text(path='nowhere.md')"),
+    runs("child = call_agent(intent='Say what milk is.')"),
+    says("White."),
+    runs("submit_answer([child, notes['size']])"),
+]"""
+SEQUENCES = {"tools": [1, 2, 3, 1, 4, 5, 6], "python": [1, 2, 3, 1, 4, 5]}
 GATES = ["done", "call_agent", "fs.read_text", "fs.list_dir"]
 PROMPT = "You are the keeper of this workspace."
 UNTOLD = ("id", "parent_id", "entity_id", "cantrip_id", "session", "call", "timestamp", "duration_ms")
@@ -50,21 +59,23 @@ def loom_of(coven, session: str) -> list[dict[str, Any]]:
     return plain(coven("loom", "export", "-", "--session", session).out)
 
 
-def prepared(scripted, project: Path) -> None:
-    scripted(SCRIPT)
+def prepared(scripted, project: Path, said: str, medium: str) -> None:
+    scripted(said)
     script = project / "script.py"
-    script.write_text("from branches.agents.crystal import Usage\n" + script.read_text())
+    imports = "from branches.agents.crystal import Usage\nfrom coven.testing import runs\n"
+    script.write_text(imports + script.read_text())
     text = (project / "coven.yaml").read_text()
     begin = text.index("      gates: ")
     end = text.index("\n", begin)
-    (project / "coven.yaml").write_text(f"{text[:begin]}      gates: [{', '.join(GATES)}]{text[end:]}")
+    text = f"{text[:begin]}      gates: [{', '.join(GATES)}]{text[end:]}"
+    (project / "coven.yaml").write_text(text.replace("medium: tools", f"medium: {medium}"))
 
 
-async def through_the_library(project: Path) -> list[dict[str, Any]]:
+async def through_the_library(project: Path, medium: str) -> list[dict[str, Any]]:
     from branches.agents.loom import export_loom
 
     crystal = runpy.run_path(str(project / "script.py"))["Script"](None)
-    cantrip = Cantrip(crystal, Call(system_prompt=PROMPT), circle(GATES, [Ward(max_turns=40)]))
+    cantrip = Cantrip(crystal, Call(system_prompt=PROMPT), circle(GATES, [Ward(max_turns=40)], medium))
     files = Filesystem(FsOptions(root=str(project / "workspace")))
     ended = await cast(cantrip, INTENT, substrates={"fs": files})
     assert ended.loom is not None
@@ -93,10 +104,11 @@ async def through_acp() -> str:
     return session
 
 
-def test_every_protocol_gives_the_same_loom(coven, scripted, project, start) -> None:
-    prepared(scripted, project)
-    library = asyncio.run(through_the_library(project))
-    assert [turn["sequence"] for turn in library] == [1, 2, 3, 1, 4, 5, 6]
+@pytest.mark.parametrize(("medium", "said"), [("tools", CALLS), ("python", CODE)])
+def test_every_protocol_gives_the_same_loom(coven, scripted, project, start, medium, said) -> None:
+    prepared(scripted, project, said, medium)
+    library = asyncio.run(through_the_library(project, medium))
+    assert [turn["sequence"] for turn in library] == SEQUENCES[medium]
     assert library[-1]["ending"] == "terminated"
     assert coven("cast", "--session", "cli", INTENT).code == 0
     assert loom_of(coven, "cli") == library
