@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -21,6 +21,8 @@ from branches.agents.internal import ContextFolded
 from branches.agents.loom import Loom, read_loom
 from branches.agents.naming import entity_id, run_id
 from journals import Journal, Record, random_id
+
+_FAR: Final = 1_000
 
 
 class InvalidCast(ValueError):
@@ -100,8 +102,8 @@ class Conversation:
         records: list[Record[Any]] = []
 
         async def response() -> Record[Any]:
-            async with aclosing(self.journal.tail(prompt.position, session=self.session)) as tail:
-                async for record in tail:
+            async with aclosing(self._behind(prompt)) as behind:
+                async for record in behind:
                     if record.causation_id != prompt.id:
                         continue
                     records.append(record)
@@ -111,6 +113,18 @@ class Conversation:
 
         found = await self._while_serving(response())
         return self._tell(prompt, found.entry, records)
+
+    async def _behind(self, prompt: Record[Any]) -> AsyncGenerator[Record[Any]]:
+        """The session's records behind a prompt, those to come included. An old one's are read by the session."""
+        after, end = prompt.position, await self.journal.end()
+        if end - after > _FAR:
+            async with aclosing(self.journal.read(session=self.session, after=after, before=end + 1)) as records:
+                async for record in records:
+                    yield record
+            after = end
+        async with aclosing(self.journal.tail(after, session=self.session)) as records:
+            async for record in records:
+                yield record
 
     async def cancel(self, prompt: Record[Any] | str | None = None) -> None:
         """Ask it to stop: the episode of this prompt or prompt's id, or whatever it is at and whatever waits."""

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 import coven
+from branches.agents.entries import AgentThought
 from branches.agents.events import TextEvent
 from branches.agents.forking import NoSuchTurn
 from coven import Call, Cantrip, Ward, cast, circle, gate, invoke
 from coven.casting import InvalidCast
 from coven.testing import ScriptedCrystal, calls, finishes, says
-from journals import Store
+from journals import Draft, Store, random_id
 from leaves.spells.fs import Filesystem, FsOptions
 
 
@@ -163,3 +164,19 @@ async def test_independent_calls_are_made_at_once_and_seen_in_their_order() -> N
     together = circle(["done", meet], [Ward(max_turns=3)], independent=True)
     assert (await cast(Cantrip(crystal, Call(), together), "go")).answer == "ok"
     assert [message.content for message in crystal.requests[-1].messages[-2:]] == ["a", "b"]
+
+
+async def test_how_an_old_episode_ended_is_found_behind_a_long_journal(store: Store) -> None:
+    crystal = ScriptedCrystal([says("one"), says("two")])
+    async with invoke(Cantrip(crystal, Call(), _bare()), store=store, session="old") as entity:
+        await entity.ask("go", id="first")
+        drafts = [
+            Draft(entry=AgentThought(sender="x", text=f"{number}"), session="other", id=random_id())
+            for number in range(1_000)
+        ]
+        await entity.journal.append_all(drafts)
+        await entity.journal.append_all(
+            [Draft(entry=AgentThought(sender="x", text="last"), session="other", id=random_id())]
+        )
+        assert (await entity.ask("go", id="first")).answer == "one"
+        assert (await entity.ask("go on")).answer == "two"
