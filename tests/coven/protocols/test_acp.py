@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
@@ -255,6 +256,16 @@ def test_input_that_is_closed_ends_it_and_cancels_nothing(project, scripted, cov
     kinds = [line["kind"] for line in coven("journal", "read", "agents", "-o", "json").lines]
     assert "AgentPrompt" in kinds
     assert not {"AgentResponse", "AgentCancel"} & set(kinds)
+
+
+def test_a_signal_ends_it_in_order(project, scripted) -> None:
+    scripted("[hangs]")
+    raw = Raw(project)
+    raw.send(2, "session/prompt", prompt_params(raw.new_session(), "go"))
+    (project / "asked").read_text()
+    raw.process.send_signal(signal.SIGTERM)
+    assert raw.process.wait(60) == 0
+    raw.close()
 
 
 def test_half_a_surrogate_pair_is_refused(project, scripted) -> None:
