@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from branches.chat.entries import ChatAfferent, ChatChunk, ChatEfferent, ChatStreamCompleted
+from branches.chat.windows import Window
 from journals import Record
 
 
@@ -57,4 +58,14 @@ class StreamingLeaf(Protocol):
 
     async def show(self, chunk: Record[ChatChunk | ChatStreamCompleted]) -> None:
         """Show a piece, or that no more will come. Pieces inform; the message itself still arrives by `deliver`."""
+        ...
+
+
+@runtime_checkable
+class WindowedLeaf(StreamingLeaf, Protocol):
+    """A streaming leaf that is shown text through a window; without one, each piece as it comes."""
+
+    @property
+    def window(self) -> Window:
+        """When text goes through to `show`."""
         ...

@@ -11,19 +11,19 @@ from typing import cast
 from branches.chat.drafts import SETTLED_SESSION, efferent_id, is_draft, open_drafts
 from branches.chat.entries import (
     ChatAfferent,
-    ChatChunk,
     ChatDelivered,
     ChatEfferent,
     ChatEfferentDraft,
     ChatSettled,
-    ChatStreamCompleted,
     ChatUndelivered,
 )
 from branches.chat.leaf import ChatLeaf, DeliveryFailed, StreamingLeaf
+from branches.chat.showing import Showing
 from branches.claims import Claims
 from branches.service import Finished, first_error
 from branches.settled import SETTLED_EVERY, Settled
 from journals import Entry, IdConflict, Journal, Record, Unreadable, derive_id, random_id
+from policies import Clock, SystemClock
 
 
 class ChatService:
@@ -43,9 +43,10 @@ class ChatService:
         owner: str,
         chunk_journal: Journal | None = None,
         settled_every: int = SETTLED_EVERY,
+        clock: Clock | None = None,
     ) -> None:
         self._name, self._journal, self._leaf = name, journal, leaf
-        self._chunks = chunk_journal
+        self._chunks, self._clock = chunk_journal, clock or SystemClock()
         self._claims = Claims(journal, owner)
         self._settled = Settled(journal, self._claims, ChatSettled, SETTLED_SESSION, every=settled_every)
         self._waiting: dict[str, deque[Record[Entry]]] = {}
@@ -92,7 +93,8 @@ class ChatService:
                 for draft in drafts:
                     self._take(draft, tasks)
                 if self._chunks is not None and isinstance(self._leaf, StreamingLeaf):
-                    tasks.create_task(self._show(self._chunks, self._leaf, await self._chunks.end()))
+                    showing = Showing(self._leaf, self._clock)
+                    tasks.create_task(showing.run(self._chunks, await self._chunks.end()))
                 following = tasks.create_task(self._follow(tasks))
                 ready()
                 await asyncio.wait([outside])
@@ -161,10 +163,3 @@ class ChatService:
         id = derive_id("delivery", outcome.efferent)
         claim = await self._claims.take(cause.session)
         await self._journal.append(outcome, session=cause.session, id=id, cause=cause, expect=claim)
-
-    async def _show(self, journal: Journal, leaf: StreamingLeaf, after: int) -> None:
-        kinds = [ChatChunk.kind(), ChatStreamCompleted.kind()]
-        async with aclosing(journal.tail(after, kinds=kinds)) as chunks:
-            async for chunk in chunks:
-                if isinstance(chunk.entry, ChatChunk | ChatStreamCompleted):
-                    await leaf.show(cast("Record[ChatChunk | ChatStreamCompleted]", chunk))

@@ -443,9 +443,11 @@ async def test_pieces_are_shown_as_they_come(memory, journal):
     await chunks.append(ChatChunk(stream="s", index=0, text="from before the start"), session="room")
     async with serving(memory, platform, chunk_journal=chunks):
         await asyncio.sleep(0)
-        await chunks.append(ChatChunk(stream="s", index=1, text="now"), session="room")
-        await draft(journal, "room", "whole")
-        await delivered(journal, 1)
+        await chunks.append(ChatChunk(stream="s", index=1, text="the rest of it"), session="room")
+        await chunks.append(ChatChunk(stream="t", index=0, text="now"), session="room")
+        async with asyncio.timeout(10):
+            while not platform.shown:
+                await asyncio.sleep(0)
     assert platform.shown == ["now"]
 
 
