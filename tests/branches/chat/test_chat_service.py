@@ -24,6 +24,7 @@ class Platform:
         self.sent: list[tuple[str, str]] = []
         self.ids: list[str] = []
         self.shown: list[str] = []
+        self.showed = asyncio.Event()
         self.held: dict[str, asyncio.Event] = {}
         self.gone: set[str] = set()
         self.ended = asyncio.Event()
@@ -50,6 +51,7 @@ class Platform:
     async def show(self, chunk: Record[Entry]) -> None:
         if isinstance(chunk.entry, ChatChunk):
             self.shown.append(chunk.entry.text)
+            self.showed.set()
 
 
 @pytest.fixture
@@ -446,8 +448,7 @@ async def test_pieces_are_shown_as_they_come(memory, journal):
         await chunks.append(ChatChunk(stream="s", index=1, text="the rest of it"), session="room")
         await chunks.append(ChatChunk(stream="t", index=0, text="now"), session="room")
         async with asyncio.timeout(10):
-            while not platform.shown:
-                await asyncio.sleep(0)
+            await platform.showed.wait()
     assert platform.shown == ["now"]
 
 
