@@ -96,6 +96,8 @@ class Assembly:
                 self._tell(choice.notice)
         self.crystals[branch.name] = leaf.info.name
         crystal = leaf.info.load()(self._options(leaf))
+        if close := getattr(crystal, "close", None):
+            self._closing.push_async_callback(close)
         spells = [gate_of(spell) for served in self.config.of_type("spellcasting") for spell in served.spells.values()]
         return AgentsService(
             branch.name,

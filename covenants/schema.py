@@ -104,13 +104,38 @@ def _leaf_section(
     properties = section["properties"]
     properties["options"] = {"type": ["object", "null"], "description": "the options of the leaf"}
     properties |= {"use": _USE, "branch": {"enum": list(_TYPES)}}
-    known = {"properties": {key: {"enum": [*others, *leaves]}}}
+    named: list[Schema] = []
+    if key == "crystal":
+        named = [_named_with_options(leaves, by_leaf)]
+        properties[key] = {**_without_type(properties[key]), "anyOf": [{"type": "string"}, *named]}
+    known = {"properties": {key: {"anyOf": [{"enum": [*others, *leaves]}, *named]}}}
     rules: list[Schema] = [{"if": {"not": {"required": ["use"]}}, "then": known}]
     for name, leaf in leaves.items():
         if leaf.options is not None:
             chosen = {"properties": {key: {"const": name}}, "required": [key], "not": {"required": ["use"]}}
             rules.append({"if": chosen, "then": {"properties": {"options": by_leaf[leaf.options]}}})
     return {**section, "type": ["object", "null"], "additionalProperties": False, "allOf": rules}
+
+
+def _without_type(schema: Schema) -> Schema:
+    return {name: value for name, value in schema.items() if name != "type"}
+
+
+def _named_with_options(leaves: Mapping[str, LeafInfo], by_leaf: Mapping[type[msgspec.Struct], Schema]) -> Schema:
+    """A leaf with its options below its name; any other name is the user's, with the file that it is in."""
+    properties: Schema = {
+        name: {"description": leaf.summary, "anyOf": [by_leaf[leaf.options], {"type": "null"}]}
+        for name, leaf in leaves.items()
+        if leaf.options is not None
+    }
+    users = {"type": "object", "properties": {"use": _USE}, "required": ["use"]}
+    return {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": users,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
 
 
 def _spellcasting(substrates: Mapping[str, LeafInfo], by_leaf: Mapping[type[msgspec.Struct], Schema]) -> Schema:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from branches.catalogue import Catalogue, LeafInfo, LeafKind
 from branches.spellcasting.spells import Exec, ListDir, ReadText, WriteText
 from leaves.chats.console import ConsoleOptions
+from leaves.crystals.anthropic import KEY as ANTHROPIC_KEY
+from leaves.crystals.anthropic import AnthropicOptions
 from leaves.spells.fs import FsOptions
 from leaves.spells.shell import ShellOptions
 
@@ -16,6 +18,14 @@ CATALOGUE = Catalogue(
             summary="this terminal, or a pipe",
             factory="leaves.chats.console:Console",
             options=ConsoleOptions,
+        ),
+        LeafInfo(
+            name="anthropic",
+            kind=LeafKind.CRYSTAL,
+            summary="Claude, by Anthropic",
+            factory="leaves.crystals.anthropic:AnthropicCrystal",
+            options=AnthropicOptions,
+            secrets=(ANTHROPIC_KEY,),
         ),
         LeafInfo(
             name="rehearsal",

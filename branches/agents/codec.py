@@ -70,6 +70,8 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float
     thinking: str | None = None
     first: dict[str, Any] | None = None
+    model: str | None = None
+    opaque: str | None = None
 
 
 class AgentsCodec:
@@ -166,7 +168,9 @@ class AgentsCodec:
         said = msgspec.convert(payload, Said)
         thoughts = [Writing(AgentThought(sender=self._sender, text=said.thinking))] if said.thinking else []
         if call.action.payload["text_ends"] and not said.tool_calls:
-            last = LastTurn(turn=turn, usage=said.usage, duration_ms=said.duration_ms)
+            last = LastTurn(
+                turn=turn, usage=said.usage, duration_ms=said.duration_ms, model=said.model, opaque=said.opaque
+            )
             text = said.content or ""
             if run == self._run:
                 return [*thoughts, Writing(AgentResponse(sender=self._sender, text=text, last=last))]
@@ -181,6 +185,8 @@ class AgentsCodec:
                 tool_calls=(first, *others),
                 usage=said.usage,
                 duration_ms=said.duration_ms,
+                model=said.model,
+                opaque=said.opaque,
             )
             calling = AgentToolCall(
                 correlation_id=gate_call_id(run, turn, 0),
@@ -198,6 +204,8 @@ class AgentsCodec:
             tool_calls=said.tool_calls,
             usage=said.usage,
             duration_ms=said.duration_ms,
+            model=said.model,
+            opaque=said.opaque,
         )
         return [*thoughts, Writing(utterance)]
 
@@ -274,6 +282,8 @@ def utterance_in(record: Record[Entry]) -> AgentUtterance | None:
                 tool_calls=(first, *others),
                 usage=said.usage,
                 duration_ms=said.duration_ms,
+                model=said.model,
+                opaque=said.opaque,
             )
         case AgentResponse(last=LastTurn() as last) | EntityReturned(last=LastTurn() as last):
             return AgentUtterance(
@@ -283,6 +293,8 @@ def utterance_in(record: Record[Entry]) -> AgentUtterance | None:
                 tool_calls=(),
                 usage=last.usage,
                 duration_ms=last.duration_ms,
+                model=last.model,
+                opaque=last.opaque,
             )
         case _:
             return None
@@ -374,5 +386,12 @@ def _called(entry: AgentToolCall, run: str) -> Called:
 
 
 def _said(entry: AgentUtterance) -> Returned:
-    said = Said(content=entry.content, tool_calls=entry.tool_calls, usage=entry.usage, duration_ms=entry.duration_ms)
+    said = Said(
+        content=entry.content,
+        tool_calls=entry.tool_calls,
+        usage=entry.usage,
+        duration_ms=entry.duration_ms,
+        model=entry.model,
+        opaque=entry.opaque,
+    )
     return Returned(turn_id(entry.run, entry.turn), (utterance(said),))

@@ -74,12 +74,19 @@ class EntityContext:
             self._current.append(self._add(Message("user", NUDGE)))
         self._seal()
 
-    def utter(self, content: str | None, tool_calls: tuple[ToolCall, ...], usage: Usage) -> None:
+    def utter(
+        self,
+        content: str | None,
+        tool_calls: tuple[ToolCall, ...],
+        usage: Usage,
+        model: str | None = None,
+        opaque: str | None = None,
+    ) -> None:
         """The crystal has answered; `usage` tells what its request came to."""
         if usage.prompt:
             self.tokens = usage.prompt
         self._number += 1
-        self._current = [self._add(Message("assistant", content, tool_calls))]
+        self._current = [self._add(Message("assistant", content, tool_calls, model=opaque and model, opaque=opaque))]
         self._unanswered = list(tool_calls)
 
     def observe(self, observation: Observation) -> None:

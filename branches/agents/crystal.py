@@ -33,13 +33,18 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One message of a context. A `tool` message answers the assistant's call `tool_call_id`."""
+    """One message of a context. A `tool` message answers the assistant's call `tool_call_id`.
+
+    `model` and `opaque` are those of the response that an assistant's message was.
+    """
 
     role: Role
     content: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     is_error: bool = False
+    model: str | None = None
+    opaque: str | None = None
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -64,12 +69,18 @@ class CrystalRequest(msgspec.Struct, frozen=True):
 
 
 class CrystalResponse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One answer: text, gate calls, or both."""
+    """One answer: text, gate calls, or both.
+
+    `model` is what gave it, as `provider/model`. `opaque` is JSON text that this model wants back with the next
+    request, signed thoughts for example; the crystals of other models leave it out.
+    """
 
     content: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
     thinking: str | None = None
+    model: str | None = None
+    opaque: str | None = None
 
 
 class CrystalError(Exception):

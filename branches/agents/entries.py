@@ -31,12 +31,14 @@ class AgentThought(Entry, frozen=True, kw_only=True):
     text: str
 
 
-class LastTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """The turn that ended an episode by its text alone."""
+class LastTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The turn that ended an episode by its text alone; `model` and `opaque` are those of the crystal's response."""
 
     turn: int
     usage: Usage
     duration_ms: float
+    model: str | None = None
+    opaque: str | None = None
 
 
 class AgentResponse(Entry, frozen=True, kw_only=True, omit_defaults=True):
@@ -69,7 +71,7 @@ class AgentStreamCompleted(Entry, frozen=True, kw_only=True):
     stream: str
 
 
-class Utterance(msgspec.Struct, frozen=True, kw_only=True):
+class Utterance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the crystal answered in a turn. Tool calls keep the provider's ids and text.
 
     Where the first call's text is what its `AgentToolCall` already has, as compact JSON, it is left empty here.
@@ -80,6 +82,8 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
     tool_calls: tuple[ToolCall, ...]
     usage: Usage
     duration_ms: float
+    model: str | None = None
+    opaque: str | None = None
 
 
 class AgentToolCall(Entry, frozen=True, kw_only=True, omit_defaults=True):

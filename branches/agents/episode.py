@@ -127,6 +127,8 @@ class Episode:
             thinking=response.thinking,
             duration_ms=_milliseconds_since(started),
             first=self._first_call(response.tool_calls),
+            model=response.model,
+            opaque=response.opaque,
         )
         return utterance(said)
 
@@ -176,7 +178,7 @@ class Episode:
             return ending(f"I could not go on: {step.payload['message']}", "failed")
         said = msgspec.convert(step.payload, Said)
         self._surroundings.budget.settle(id, said.usage)
-        context.utter(said.content, said.tool_calls, said.usage)
+        context.utter(said.content, said.tool_calls, said.usage, said.model, said.opaque)
         outcomes = await self._together(turn, said.tool_calls, ctx) if cantrip.circle.independent else {}
         for index, tool_call in enumerate(said.tool_calls):
             intended = cantrip.circle.read(tool_call)

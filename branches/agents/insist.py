@@ -40,7 +40,8 @@ class Insisting:
                     for piece in pieces:
                         on_text(piece)
                 return replace(response, usage=usage)
-            asked = replace(asked, messages=(*asked.messages, Message("assistant", response.content), demand))
+            said = Message("assistant", response.content, model=response.model, opaque=response.opaque)
+            asked = replace(asked, messages=(*asked.messages, said, demand))
         raise CrystalError(
             "invalid_response",
             f"crystal returned no tool call although tool_choice is 'required' and it was asked {self._attempts} times",

@@ -109,8 +109,10 @@ class CrystalRetried(Entry, frozen=True, kw_only=True):
     retry_at: float
 
 
-class AgentUtterance(Entry, frozen=True, kw_only=True):
+class AgentUtterance(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """What the crystal answered in this turn. Tool calls keep the provider's ids and text.
+
+    `model` and `opaque` are those of the `CrystalResponse`.
 
     An answer that begins with a gate served elsewhere stands in that `AgentToolCall`, and one that ends the episode
     by its text in the `AgentResponse`; `utterance_in` finds it in each of them.
@@ -122,6 +124,8 @@ class AgentUtterance(Entry, frozen=True, kw_only=True):
     tool_calls: tuple[ToolCall, ...]
     usage: Usage
     duration_ms: float
+    model: str | None = None
+    opaque: str | None = None
 
 
 class CrystalFailed(Entry, frozen=True, kw_only=True):

@@ -78,7 +78,7 @@ def fold_episode(
         if utterance.turn in past.folds:
             folded = past.folds[utterance.turn]
             context.fold(folded.kept, folded.summary, cast.folding or Folding(), folded.context_limit)
-        context.utter(utterance.content, utterance.tool_calls, utterance.usage)
+        context.utter(utterance.content, utterance.tool_calls, utterance.usage, utterance.model, utterance.opaque)
         for index, call in enumerate(utterance.tool_calls):
             id = gate_call_id(run, utterance.turn, index)
             seen = _observed(circle.read(call), past, id)

@@ -80,6 +80,8 @@ def _chat(scope: Scope, name: str, section: Section, path: Path) -> Branch:
 
 
 def _agents(scope: Scope, name: str, section: Section, path: Path) -> Branch:
+    if isinstance(section.get("crystal"), dict):
+        return _agents_with_options(scope, name, section, path)
     use, leaf_options = section.pop("use", None), section.pop("options", None)
     options = _options(scope, AgentsOptions, section, path)
     if options.crystal == AUTO and use is None:
@@ -89,6 +91,29 @@ def _agents(scope: Scope, name: str, section: Section, path: Path) -> Branch:
         return _branch(scope, name, "agents", options, [])
     found = resolve_leaf(
         scope, name, LeafKind.CRYSTAL, options.crystal, use, leaf_options, path, named_at="crystal", others=(AUTO,)
+    )
+    return _branch(scope, name, "agents", options, [found])
+
+
+def _agents_with_options(scope: Scope, name: str, section: Section, path: Path) -> Branch:
+    """A crystal with its options below its name: `crystal: {anthropic: {model: …}}`."""
+    where = (*path, "crystal")
+    named = cast("Section", section.pop("crystal"))
+    crystal, value = next(iter(named.items()), (AUTO, None))
+    options = _options(scope, AgentsOptions, {**section, "crystal": str(crystal)}, path)
+    if len(named) != 1:
+        scope.document.add(
+            "E112", "`crystal` names one crystal", "write `crystal: {anthropic: {…}}`", at=where, key=True
+        )
+        return _branch(scope, name, "agents", options, [])
+    if crystal == AUTO:
+        message = "options belong to a crystal, and `auto` names none"
+        scope.document.add("E117", message, "name it: `crystal: {anthropic: {…}}`", at=(*where, AUTO), key=True)
+        return _branch(scope, name, "agents", options, [])
+    given = dict(cast("Section", value)) if isinstance(value, dict) else value
+    use = cast("Section", given).pop("use", None) if isinstance(given, dict) else None
+    found = resolve_leaf(
+        scope, name, LeafKind.CRYSTAL, str(crystal), use, given, (*where, str(crystal)), others=(AUTO,)
     )
     return _branch(scope, name, "agents", options, [found])
 

@@ -1,0 +1,293 @@
+"""What every crystal keeps to, through its real SDK and over real HTTP (CRYSTAL-1 to CRYSTAL-6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from branches.agents.crystal import (
+    CrystalError,
+    CrystalRequest,
+    CrystalResponse,
+    Message,
+    Sampling,
+    ToolCall,
+    Usage,
+    validate,
+)
+from branches.agents.gates import DONE, GateDefinition
+from branches.agents.permission import ModelRequestForbidden
+from branches.agents.retrying import UNREACHABLE, Retrying
+from coven.testing import forbid_model_requests
+from coven.testing.providers import ProviderServer, Reply
+from leaves.crystals._remote import RemoteCrystal
+from tests.leaves.crystals.providers import Provider
+
+READ = GateDefinition(
+    name="fs.read_text",
+    description="Read a file.",
+    parameters={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+)
+WIRE = "fs_read_text"
+TOOLS = (READ, DONE)
+ASKED = (Message("system", "You are terse."), Message("user", "What do a.txt and b.txt say? \u2615"))
+
+
+@pytest.fixture(params=[False, True], ids=["request", "stream"])
+def streamed(request: pytest.FixtureRequest) -> bool:
+    return request.param
+
+
+@pytest.fixture
+async def crystal(provider: Provider, server: ProviderServer) -> AsyncIterator[RemoteCrystal]:
+    made = provider.make(server.url)
+    yield made
+    await made.close()
+
+
+async def ask(crystal: RemoteCrystal, request: CrystalRequest, streamed: bool) -> CrystalResponse:
+    """Ask, and check what holds for every answer."""
+    pieces: list[str] = []
+    response = validate(await crystal.invoke(request, pieces.append if streamed else None), request)
+    if streamed:
+        assert "".join(pieces) == (response.content or "")
+    return response
+
+
+def then(messages: tuple[Message, ...], response: CrystalResponse, *more: Message) -> tuple[Message, ...]:
+    """The conversation after an answer, as the loop shows it."""
+    said = Message("assistant", response.content, response.tool_calls, model=response.model, opaque=response.opaque)
+    results = (Message("tool", f"result of {call.arguments}", tool_call_id=call.id) for call in response.tool_calls)
+    return (*messages, said, *results, *more)
+
+
+async def test_text(crystal: RemoteCrystal, server: ProviderServer, streamed: bool):
+    server.replies = [
+        Reply(text="Good morning. \u2615 Caf\u00e9?", prompt_tokens=12, cached_tokens=8, completion_tokens=5)
+    ]
+    response = await ask(crystal, CrystalRequest(ASKED), streamed)
+    assert response.content == "Good morning. \u2615 Caf\u00e9?"
+    assert response.tool_calls == ()
+    assert response.usage == Usage(prompt=12, completion=5, cached=8)
+    assert response.model == crystal.model
+
+
+async def test_several_calls_with_text(crystal: RemoteCrystal, server: ProviderServer, streamed: bool):
+    arguments = ('{"path": "a.txt"}', '{"path": "b \u2615.txt"}')
+    server.replies = [Reply(text="I look.", calls=((WIRE, arguments[0]), (WIRE, arguments[1])))]
+    response = await ask(crystal, CrystalRequest(ASKED, TOOLS), streamed)
+    assert response.content == "I look."
+    assert [call.gate for call in response.tool_calls] == ["fs.read_text", "fs.read_text"]
+    assert [msgspec.json.decode(call.arguments) for call in response.tool_calls] == [
+        {"path": "a.txt"},
+        {"path": "b \u2615.txt"},
+    ]
+
+
+async def test_a_conversation_with_thoughts_and_calls(
+    crystal: RemoteCrystal, provider: Provider, server: ProviderServer, streamed: bool
+):
+    server.replies = [
+        Reply(thinking="First a.", text="I look.", calls=((WIRE, '{"path": "a.txt"}'), (WIRE, '{"path": "b.txt"}'))),
+        Reply(thinking="Then done.", calls=((WIRE, '{"path": "c.txt"}'),)),
+        Reply(text="All read."),
+    ]
+    messages = ASKED
+    for _ in range(2):
+        response = await ask(crystal, CrystalRequest(messages, TOOLS), streamed)
+        if provider.thinks:
+            assert response.thinking in ("First a.", "Then done.")
+        assert (response.opaque is not None) is (provider.returns is not None)
+        messages = then(messages, response)
+    assert (await ask(crystal, CrystalRequest(messages, TOOLS), streamed)).content == "All read."
+    assert server.refused == []
+    if provider.returns is not None:
+        assert [msgspec.json.encode(each.body).count(provider.returns) for each in server.requests] == [0, 1, 2]
+
+
+async def test_thoughts_that_no_longer_fit_are_left_out(crystal: RemoteCrystal, server: ProviderServer, streamed: bool):
+    """After a fold other messages stand before them, and another model's are nobody else's."""
+    server.replies = [Reply(thinking="Hm.", text="I look.", calls=((WIRE, '{"path": "a.txt"}'),)), Reply(text="Yes.")]
+    response = await ask(crystal, CrystalRequest(ASKED, TOOLS), streamed)
+    folded = (Message("system", "You are terse."), Message("user", "Turns 1 to 3 are folded."))
+    foreign = CrystalResponse("Elsewhere.", model="else/where", opaque='{"thoughts": 1}')
+    messages = then(then(folded, foreign, Message("user", "Go on.")), response)
+    assert (await ask(crystal, CrystalRequest(messages, TOOLS), streamed)).content == "Yes."
+
+
+async def test_a_conversation_from_elsewhere(crystal: RemoteCrystal, server: ProviderServer, streamed: bool):
+    """Foreign ids, ids used twice, a call without a result, arguments that are none, and an ending in its own words."""
+    server.replies = [Reply(text="Yes.")]
+    call = ToolCall("call:1/x", "fs.read_text", '{"path": "a"}')
+    messages = (
+        *ASKED,
+        Message("assistant", None, (call, ToolCall("call:1/y", "shell.exec", "ls"))),
+        Message("tool", "", tool_call_id="call:1/x"),
+        Message("assistant", " ", (call,)),
+        Message("tool", "no", tool_call_id="call:1/x", is_error=True),
+        Message("user", ""),
+        Message("assistant", "And now"),
+        Message("assistant", "this."),
+    )
+    assert (await ask(crystal, CrystalRequest(messages, TOOLS), streamed)).content == "Yes."
+
+
+async def test_arguments_that_are_cut_off_stay_for_the_circle_to_refuse(crystal: RemoteCrystal, server: ProviderServer):
+    server.replies = [Reply(calls=((WIRE, '{"path": "a.t'),), finish="length"), Reply(text="Yes.")]
+    response = await ask(crystal, CrystalRequest(ASKED, TOOLS), True)
+    assert response.tool_calls[0].gate == "fs.read_text"
+    assert (await ask(crystal, CrystalRequest(then(ASKED, response), TOOLS), True)).content == "Yes."
+
+
+async def test_a_call_is_required(crystal: RemoteCrystal, provider: Provider, server: ProviderServer, streamed: bool):
+    call = Reply(calls=((WIRE, '{"path": "a.txt"}'),), completion_tokens=2)
+    server.replies = [call] if provider.forces else [Reply(text="I would.", completion_tokens=1), call]
+    response = await ask(crystal, CrystalRequest(ASKED, TOOLS, "required"), streamed)
+    assert response.tool_calls[0].gate == "fs.read_text"
+    assert response.usage.completion == (2 if provider.forces else 3)
+
+
+async def test_no_call_is_wanted(crystal: RemoteCrystal, server: ProviderServer, streamed: bool):
+    server.replies = [Reply(calls=((WIRE, "{}"),)), Reply(text="Summed up.")]
+    messages = then(ASKED, await ask(crystal, CrystalRequest(ASKED, TOOLS), streamed))
+    response = await ask(crystal, CrystalRequest(messages, TOOLS, "none"), streamed)
+    assert response.content == "Summed up."
+
+
+@pytest.mark.parametrize("finish", ["refusal", "blocked"])
+async def test_a_refusal_is_an_error(crystal: RemoteCrystal, server: ProviderServer, streamed: bool, finish: str):
+    server.replies = [msgspec.convert({"finish": finish, "message": "That I do not do."}, Reply)]
+    with pytest.raises(CrystalError) as caught:
+        await ask(crystal, CrystalRequest(ASKED), streamed)
+    assert (caught.value.code, caught.value.status) == ("refused", None)
+
+
+async def test_an_answer_cut_off_before_it_began(crystal: RemoteCrystal, server: ProviderServer, streamed: bool):
+    server.replies = [Reply(finish="length")]
+    with pytest.raises(CrystalError, match="max_tokens") as caught:
+        await ask(crystal, CrystalRequest(ASKED), streamed)
+    assert caught.value.code == "invalid_response"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "retried"),
+    [
+        (400, "bad_request", False),
+        (401, "unauthorized", False),
+        (403, "unauthorized", False),
+        (404, "not_found", False),
+        (429, "rate_limited", True),
+        (500, "unavailable", True),
+        (503, "unavailable", True),
+        (529, "unavailable", True),
+    ],
+)
+async def test_an_error_has_one_vocabulary(
+    crystal: RemoteCrystal, server: ProviderServer, streamed: bool, status: int, code: str, retried: bool
+):
+    """The SDK makes no second request: retries are the loop's."""
+    server.replies = [Reply(status=status, message="Not now.", headers={"retry-after": "7"}), Reply(text="again")]
+    with pytest.raises(CrystalError, match=r"Not now\.") as caught:
+        await ask(crystal, CrystalRequest(ASKED), streamed)
+    assert caught.value.code == code
+    assert caught.value.retry_after_s == 7
+    assert Retrying().allows(caught.value, 1) is retried
+    assert len(server.requests) == 1
+
+
+async def test_a_wrong_key_is_not_shown(provider: Provider, server: ProviderServer):
+    wrong = ProviderServer(key="another-key")
+    async with wrong:
+        crystal = provider.make(wrong.url)
+        with pytest.raises(CrystalError) as caught:
+            await crystal.invoke(CrystalRequest(ASKED))
+        await crystal.close()
+    assert caught.value.code == "unauthorized"
+    assert "loopback-key" not in str(caught.value)
+
+
+async def test_an_error_in_the_middle_of_a_stream(crystal: RemoteCrystal, server: ProviderServer):
+    server.replies = [Reply(text="Good mor", error_within="overloaded_error", message="Overloaded")]
+    with pytest.raises(CrystalError, match="Overloaded") as caught:
+        await crystal.invoke(CrystalRequest(ASKED), lambda text: None)
+    assert Retrying().allows(caught.value, 1)
+
+
+@pytest.mark.parametrize("breaks_after", [0, 60, 400])
+async def test_a_connection_that_breaks(
+    crystal: RemoteCrystal, server: ProviderServer, streamed: bool, breaks_after: int
+):
+    text = "Good morning. " * 60
+    server.replies = [Reply(text=text, breaks_after=breaks_after)]
+    with pytest.raises(CrystalError) as caught:
+        await ask(crystal, CrystalRequest(ASKED), streamed)
+    assert (caught.value.code, caught.value.status) == (UNREACHABLE, None)
+
+
+async def test_nobody_answers(provider: Provider, server: ProviderServer, streamed: bool):
+    async with ProviderServer() as gone:
+        url = gone.url
+    crystal = provider.make(url)
+    with pytest.raises(CrystalError) as caught:
+        await ask(crystal, CrystalRequest(ASKED), streamed)
+    assert caught.value.code == UNREACHABLE
+    await crystal.close()
+
+
+async def test_a_first_byte_that_does_not_come_in_time(provider: Provider, server: ProviderServer, streamed: bool):
+    server.replies = [Reply(text="late", hold=asyncio.Event())]
+    crystal = provider.make(server.url, timeout_s=0.05)
+    with pytest.raises(CrystalError) as caught:
+        await ask(crystal, CrystalRequest(ASKED), streamed)
+    assert caught.value.code == UNREACHABLE
+    await crystal.close()
+
+
+async def test_cancelling_closes_the_connection(crystal: RemoteCrystal, server: ProviderServer, streamed: bool):
+    given_up = asyncio.Event()
+    server.replies = [Reply(text="never", hold=asyncio.Event(), given_up=given_up), Reply(text="Here.")]
+    asking = asyncio.create_task(ask(crystal, CrystalRequest(ASKED), streamed))
+    await server.asked.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await given_up.wait()
+    assert (await ask(crystal, CrystalRequest(ASKED), streamed)).content == "Here."
+
+
+async def test_options_of_the_call_reach_the_provider(crystal: RemoteCrystal, server: ProviderServer, streamed: bool):
+    """Those that it does not take are named once, in the log, and are not sent."""
+    server.replies = [Reply(text="Yes.")]
+    sampling = Sampling(temperature=0.5, top_p=0.5, max_tokens=123, stop=("END",))
+    await ask(crystal, CrystalRequest(ASKED, sampling=sampling), streamed)
+    sent = msgspec.json.encode(server.requests[0].body)
+    assert b"123" in sent
+    assert (b"END" in sent) is ("stop" not in crystal.untaken)
+    assert (b"temperature" in sent) is ("temperature" not in crystal.untaken)
+
+
+async def test_a_crystal_outlasts_an_event_loop(provider: Provider, server: ProviderServer):
+    """A script may call `asyncio.run` more than once with the same cantrip."""
+    crystal = provider.make(server.url)
+
+    def once() -> str | None:
+        async def asking() -> str | None:
+            async with ProviderServer([Reply(text="Yes.")]) as own:
+                crystal.options = msgspec.structs.replace(crystal.options, base_url=own.url)  # type: ignore[attr-defined]
+                response = await crystal.invoke(CrystalRequest(ASKED))
+                await crystal.close()
+                return response.content
+
+        return asyncio.run(asking())
+
+    assert await asyncio.to_thread(once) == "Yes."
+    assert await asyncio.to_thread(once) == "Yes."
+
+
+async def test_requests_may_be_forbidden(crystal: RemoteCrystal, server: ProviderServer):
+    with forbid_model_requests(), pytest.raises(ModelRequestForbidden):
+        await crystal.invoke(CrystalRequest(ASKED))
+    assert server.requests == []
