@@ -120,6 +120,11 @@ CASES = [
         "`when` has no meaning",
     ),
     Case("options of no crystal", {"rehearsal": f"auto\n    {MARK}options: {{model: x}}"}, "E117", "`auto` names none"),
+    Case("options below `auto`", {"rehearsal": f"\n      {MARK}auto: {{model: x}}"}, "E117", "`auto` names none"),
+    Case(
+        "two crystals", {"crystal: rehearsal": f"{MARK}crystal: {{rehearsal: , auto: }}"}, "E112", "names one crystal"
+    ),
+    Case("an unknown crystal with options", {"rehearsal": f"\n      {MARK}antropic: {{}}"}, "E115", "`antropic`"),
     Case(
         "two ways to sign in",
         {"coven: hearth": f"coven: hearth\nnats: {{url: nats://a:1, token: '${{T}}', {MARK}credentials: a.creds}}"},

@@ -1,0 +1,39 @@
+"""A crystal and its options, as a configuration names them."""
+
+from __future__ import annotations
+
+from branches.secret import Secret
+from covenants import Checked, check, load_text
+from leaves.catalogue import CATALOGUE
+from leaves.crystals.anthropic import AnthropicOptions
+from tests.covenants.configs import RIGHT
+
+KEYS = {"ANTHROPIC_API_KEY": "canary"}
+
+
+def checked(crystal: str, environ: dict[str, str] = KEYS) -> Checked:
+    return check(load_text(RIGHT.replace("crystal: rehearsal", crystal).encode(), environ), CATALOGUE)
+
+
+def crystal_options(crystal: str, environ: dict[str, str] = KEYS) -> object:
+    found = checked(crystal, environ)
+    assert found.config is not None, found.problems
+    return found.config.branches["agents"].leaves["anthropic"].options
+
+
+def test_options_stand_below_the_name_or_beside_it():
+    wanted = AnthropicOptions(model="claude-opus-5-5", max_tokens=100)
+    assert crystal_options("crystal: {anthropic: {model: claude-opus-5-5, max_tokens: 100}}") == wanted
+    assert crystal_options("crystal: anthropic\n    options: {model: claude-opus-5-5, max_tokens: 100}") == wanted
+    assert crystal_options("crystal: anthropic") == crystal_options("crystal: {anthropic: }") == AnthropicOptions()
+
+
+def test_the_key_is_named_and_may_have_another_name():
+    assert [problem.code for problem in checked("crystal: anthropic", {}).problems] == ["E402"]
+    options = crystal_options("crystal: {anthropic: {api_key: '${MINE}'}}", {"MINE": "canary"})
+    assert options == AnthropicOptions(api_key=Secret("${MINE}", {}))
+
+
+def test_an_unknown_option_is_found_where_it_stands():
+    (problem,) = checked("crystal: {anthropic: {modle: claude-opus-5-5}}").problems
+    assert (problem.code, "modle" in problem.message, "model" in problem.hint) == ("E110", True, True)
