@@ -27,7 +27,8 @@ class Kind(msgspec.Struct, frozen=True):
 
     `answers` names the kinds of the same branch that answer a request of this kind: whoever routes the request must
     bring all of them home. A `draft` is not final until the branch commits it. A `short_lived` kind is kept for
-    minutes in a journal of its own, and routed at most once.
+    minutes in a journal of its own, and routed at most once. An `occasional` kind arises only where the configuration
+    makes it, so that it needs no route elsewhere.
     """
 
     entry: type[Entry]
@@ -35,6 +36,7 @@ class Kind(msgspec.Struct, frozen=True):
     answers: tuple[type[Entry], ...] = ()
     draft: bool = False
     short_lived: bool = False
+    occasional: bool = False
 
     @property
     def name(self) -> str:

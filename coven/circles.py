@@ -20,15 +20,26 @@ def circle(
     *,
     reward: Shape | None = None,
     independent: bool = False,
+    approve: Iterable[str] = (),
+    approvers: Iterable[str] = (),
 ) -> Circle:
     """A circle of gates and wards; `medium` is `tools`, `javascript` or `python`.
 
-    A gate is the name of a built-in one (`done`, `call_agent`, `call_agent_batch`, `echo`) or of a spell
+    A gate is the name of a built-in one (`done`, `call_agent`, `call_agent_batch`, `ask_person`, `echo`) or of a spell
     (`fs.read_text`), a Python function, or what `gate`, `leaves.gates.read`, `write` or `fetch` make. `reward` scores
-    the turns of the loom that nobody has rewarded. `independent` calls of one utterance are made at once. Raises
-    `ValueError` for an unknown name and for two of one name.
+    the turns of the loom that nobody has rewarded. `independent` calls of one utterance are made at once. Gates in
+    `approve` wait for a person, one of the `approvers` where any are named. Raises `ValueError` for an unknown name
+    and for two of one name.
     """
-    return agents.circle([_gate(each) for each in gates], wards, medium, reward=reward, independent=independent)
+    return agents.circle(
+        [_gate(each) for each in gates],
+        wards,
+        medium,
+        reward=reward,
+        independent=independent,
+        approve=approve,
+        approvers=approvers,
+    )
 
 
 def gate_of(spell: type[Spell]) -> GateDefinition:

@@ -13,7 +13,7 @@ from branches.agents.crystal import Crystal
 from branches.agents.delegation import ChildRequest, child_gates, child_wards
 from branches.agents.folding import Folding
 from branches.agents.gate import Gate
-from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH, DONE, GateDefinition, canonical
+from branches.agents.gates import ASK_PERSON, CALL_AGENT, CALL_AGENT_BATCH, DONE, GateDefinition, canonical
 from branches.agents.internal import EntityCast
 from branches.agents.options import AgentsOptions
 from branches.agents.retrying import Retrying
@@ -88,7 +88,7 @@ def configure(
     A named gate that nobody serves is not offered. Raises `InvalidCantrip`.
     """
     own = served or {}
-    built_in = (DONE, CALL_AGENT, CALL_AGENT_BATCH)
+    built_in = (DONE, CALL_AGENT, CALL_AGENT_BATCH, ASK_PERSON)
     known = {gate.name: gate for gate in (*built_in, *gates, *(gate.definition for gate in own.values()))}
     names = dict.fromkeys(map(canonical, options.circle.gates))
     named = tuple(known[name] for name in names if name in known)
@@ -101,6 +101,7 @@ def configure(
     functions = {name: gate for name, gate in own.items() if any(each.name == name for each in named)}
     asked = options.circle
     circle = Circle(named, resolve(asked.wards), asked.medium, functions, independent=asked.independent)
+    circle = replace(circle, approve=tuple(map(canonical, asked.approve)), approvers=asked.approvers)
     return Cantrip(crystal, call, circle, options.folding, options.retry, crystals or {})
 
 
@@ -118,6 +119,8 @@ def cast_entry(cantrip: Cantrip, entity: str) -> EntityCast:
         sampling=call.sampling,
         medium=circle.medium,
         independent=circle.independent,
+        approve=circle.approve,
+        approvers=circle.approvers,
         folding=cantrip.folding,
     )
     return replace(made, entity=entity, cantrip=fingerprint(msgspec.to_builtins(made)))
@@ -132,6 +135,12 @@ def recall(cantrip: Cantrip, cast: EntityCast) -> Cantrip:
         sampling=cast.sampling,
     )
     circle = replace(
-        cantrip.circle, gates=cast.gates, wards=cast.wards, medium=cast.medium, independent=cast.independent
+        cantrip.circle,
+        gates=cast.gates,
+        wards=cast.wards,
+        medium=cast.medium,
+        independent=cast.independent,
+        approve=cast.approve,
+        approvers=cast.approvers,
     )
     return replace(cantrip, call=call, circle=circle, folding=cast.folding)

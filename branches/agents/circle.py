@@ -7,10 +7,11 @@ from typing import Any, cast
 
 import msgspec
 
+from branches.agents.approval import bad_question
 from branches.agents.crystal import ToolCall
 from branches.agents.delegation import child_outcome, refusal
 from branches.agents.gate import Gate, gate
-from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH, DONE, EXECUTE, GateDefinition, canonical
+from branches.agents.gates import ASK_PERSON, CALL_AGENT, CALL_AGENT_BATCH, DONE, EXECUTE, GateDefinition, canonical
 from branches.agents.reach import out_of_reach
 from branches.agents.wards import Ward, Wards, resolve
 from policies import InvalidPayload, Step, freeze
@@ -18,7 +19,8 @@ from policies import InvalidPayload, Step, freeze
 Shape = Callable[[Any], float | None]
 """A shaped reward: a pure function of a turn of the loom. None says nothing about it."""
 DELEGATING = (CALL_AGENT.name, CALL_AGENT_BATCH.name)
-_BUILT_IN = {definition.name: definition for definition in (DONE, CALL_AGENT, CALL_AGENT_BATCH)}
+_BUILT_IN = {definition.name: definition for definition in (DONE, CALL_AGENT, CALL_AGENT_BATCH, ASK_PERSON)}
+_OWN = frozenset(_BUILT_IN)
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +91,8 @@ class Circle(msgspec.Struct, frozen=True):
 
     `reward` scores a turn of the loom, for those who read it; the loop does not know it. Calls of one utterance wait
     for each other, unless they are `independent`: then all are made at once. What they give is seen in their order.
+    A call of a gate in `approve` waits until a person approves it: one of the `approvers`, or anybody where none is
+    named.
     """
 
     gates: tuple[GateDefinition, ...]
@@ -97,6 +101,8 @@ class Circle(msgspec.Struct, frozen=True):
     served: Mapping[str, Gate] = {}
     reward: Shape | None = None
     independent: bool = False
+    approve: tuple[str, ...] = ()
+    approvers: tuple[str, ...] = ()
 
     @property
     def has_done(self) -> bool:
@@ -117,11 +123,7 @@ class Circle(msgspec.Struct, frozen=True):
     @property
     def outward(self) -> tuple[GateDefinition, ...]:
         """The gates that somebody else serves."""
-        return tuple(
-            gate
-            for gate in self.gates
-            if gate.name != DONE.name and gate.name not in DELEGATING and gate.name not in self.served
-        )
+        return tuple(gate for gate in self.gates if gate.name not in _OWN and gate.name not in self.served)
 
     def read(self, call: ToolCall) -> GateCall | CodeCall | Done | Observation:
         """What a call comes to: one that may pass its gate, code, the end, or an error that the entity is shown."""
@@ -164,6 +166,8 @@ class Circle(msgspec.Struct, frozen=True):
         reason = out_of_reach(self.wards.narrow.get(call.gate, {}), call.arguments)
         if reason is None and call.gate in DELEGATING:
             reason = refusal(call.gate, call.arguments, [gate.name for gate in self.available])
+        if reason is None and call.gate == ASK_PERSON.name:
+            reason = bad_question(call.arguments)
         return call if reason is None else call.refused(reason)
 
     def _unavailable(self, name: str) -> str | None:
@@ -188,6 +192,8 @@ def circle(
     *,
     reward: Shape | None = None,
     independent: bool = False,
+    approve: Iterable[str] = (),
+    approvers: Iterable[str] = (),
 ) -> Circle:
     """A circle of gates and wards, as code writes it down.
 
@@ -204,7 +210,13 @@ def circle(
         if made.name in definitions or made.name.startswith("@"):
             raise ValueError(f"gate {made.name!r} cannot stand here: its name is taken; give it another one")
         definitions[made.name] = made
-    return Circle(tuple(definitions.values()), resolve(wards), medium, served, reward, independent)
+    guarded = tuple(map(canonical, approve))
+    for name in guarded:
+        if name not in definitions or name == DONE.name:
+            raise ValueError(f"gate {name!r} cannot wait for an approval: name a gate of this circle, and not `done`")
+    return Circle(
+        tuple(definitions.values()), resolve(wards), medium, served, reward, independent, guarded, tuple(approvers)
+    )
 
 
 def _definition(given: str | GateDefinition | Gate | Callable[..., Any]) -> GateDefinition | Gate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -29,7 +29,7 @@ from branches.agents.medium import (
 )
 from branches.agents.wards import Wards
 from journals import derive_id
-from policies import Action, Context, Outcome, Step
+from policies import Context, Outcome, Step
 
 _log = logging.getLogger("coven.agents")
 _MIB: Final = 1024 * 1024
@@ -75,8 +75,11 @@ class CodeRun(msgspec.Struct, frozen=True, kw_only=True):
 class CodeHost:
     """Answers the gate calls of one code turn: through the circle, then as calls of the turn's own scope."""
 
-    def __init__(self, circle: Circle, ctx: Context, now: float, prepare: Callable[[GateCall, str], Action]) -> None:
-        self._circle, self._ctx, self._now, self._prepare = circle, ctx, now, prepare
+    def __init__(
+        self, circle: Circle, ctx: Context, now: float, passing: Callable[[GateCall, str, Context], Awaitable[Step]]
+    ) -> None:
+        """`passing` lets a call through its gate, under a key of the scope, and gives its outcome."""
+        self._circle, self._ctx, self._now, self._pass = circle, ctx, now, passing
         self._calls = 0
         self.refusals: list[Refusal] = []
         self.answer: Any = None
@@ -91,8 +94,7 @@ class CodeHost:
         if isinstance(intended, Observation):
             self.refusals.append(Refusal(index, gate, intended.args, as_text(intended.result)))
             return GateError("GateError", as_text(intended.result), self._now)
-        key = str(index)
-        (outcome,) = await self._ctx.call(self._prepare(intended, derive_id(self._ctx.id, key)), key=key)
+        outcome = await self._pass(intended, str(index), self._ctx)
         self._now = max(self._now, self._ctx.now())
         return _reply(intended, outcome, self._now)
 

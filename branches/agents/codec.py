@@ -18,11 +18,13 @@ from branches.agents.entries import (
     AgentToolCall,
     AgentToolFault,
     AgentToolResult,
+    ApprovalAsked,
+    ApprovalGiven,
     LastTurn,
     Utterance,
 )
 from branches.agents.gate import thaw
-from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH
+from branches.agents.gates import ASK_PERSON, CALL_AGENT, CALL_AGENT_BATCH
 from branches.agents.internal import (
     AgentUtterance,
     CodeReturned,
@@ -35,7 +37,19 @@ from branches.agents.internal import (
     GateCalled,
     GateReturned,
 )
-from branches.agents.naming import CODE, CRYSTAL, FOLD, LOOP, child_id, fold_id, gate_call_id, run_id, turn_id
+from branches.agents.naming import (
+    APPROVAL,
+    CODE,
+    CRYSTAL,
+    DENIED,
+    FOLD,
+    LOOP,
+    child_id,
+    fold_id,
+    gate_call_id,
+    run_id,
+    turn_id,
+)
 from journals import Entry, Record
 from policies import (
     Action,
@@ -52,6 +66,7 @@ from policies import (
 )
 
 UTTERANCE: Final = "utterance"
+ASKED_FIELDS: Final = ("call", "question", "choices", "gate", "arguments", "approvers")
 FOLDED_FIELDS: Final = ("turn", "through", "kept", "context_limit", "summary", "usage")
 _encoder = msgspec.json.Encoder()
 GateOutcome = AgentToolResult | AgentToolFault | GateReturned | EntityReturned
@@ -82,7 +97,8 @@ class AgentsCodec:
     """
 
     def __init__(self, sender: str, run: str, served: Collection[str] = ()) -> None:
-        self._sender, self._run, self._served = sender, run, frozenset(served) | {CALL_AGENT_BATCH.name}
+        self._sender, self._run = sender, run
+        self._served = frozenset(served) | {CALL_AGENT_BATCH.name, ASK_PERSON.name}
 
     def encode_call(self, call: Call, attempt: int) -> Writing | None:
         """The entry of a call: under its own correlation id, but for the crystal's. Code stands in the utterance."""
@@ -100,6 +116,10 @@ class AgentsCodec:
                 reserved=payload["reserved"],
             )
             return Writing(entry)
+        if policy == APPROVAL:
+            asked = {**thaw(action.payload), "scope": None if call.scope == self._run else call.scope}
+            entry = msgspec.convert({"correlation_id": call.id, **asked}, ApprovalAsked)
+            return Writing(entry, correlation_id=call.id)
         if policy == FOLD:
             return self._encode_summary(call, attempt)
         if policy == CALL_AGENT.name:
@@ -107,6 +127,15 @@ class AgentsCodec:
             asked["context"] = thaw(asked["context"])
             summoned = EntitySummoned(scope=call.scope, entity=child_id(call.id), attempt=attempt, **asked)
             return Writing(summoned, correlation_id=call.id)
+        if policy == DENIED:
+            denied = GateCalled(
+                scope=call.scope,
+                gate=action.payload["gate"],
+                arguments=thaw(action.payload["arguments"]),
+                attempt=attempt,
+                denied=True,
+            )
+            return Writing(denied, correlation_id=call.id)
         arguments = thaw(action.payload)
         if policy in self._served:
             called = GateCalled(scope=call.scope, gate=policy, arguments=arguments, attempt=attempt)
@@ -143,7 +172,7 @@ class AgentsCodec:
         if policy == CODE:
             code = CodeReturned(scope=call.scope, **{**payload, "value": thaw(payload["value"])})
             return [Writing(code, correlation_id=call.id)]
-        if policy in self._served:
+        if policy in self._served or policy == DENIED:
             returned = (
                 GateReturned(error=payload["message"], code=payload["code"])
                 if step.is_error
@@ -247,10 +276,18 @@ class AgentsCodec:
                 called = _called(entry, entry.scope or run_id(record.causation_id or ""))
                 said = utterance_in(record)
                 return [called] if said is None else [_said(said), called]
+            case ApprovalAsked():
+                scope = entry.scope or run_id(record.causation_id or "")
+                payload = {name: getattr(entry, name) for name in ASKED_FIELDS}
+                return [Called(entry.correlation_id, scope, 1, Action(APPROVAL, payload))]
+            case ApprovalGiven():
+                given = action_result(APPROVAL, {"answer": entry.answer, "by": entry.by})
+                return [Returned(entry.correlation_id, (given,))]
             case AgentToolResult() | AgentToolFault():
                 return [Returned(entry.correlation_id, (gate_outcome(entry),))]
             case GateCalled():
-                return [Called(call, entry.scope, entry.attempt, Action(entry.gate, entry.arguments))]
+                made = None if entry.denied else Action(entry.gate, entry.arguments)
+                return [Called(call, entry.scope, entry.attempt, made)]
             case GateReturned():
                 return [Returned(call, (gate_outcome(entry),))]
             case CodeReturned():

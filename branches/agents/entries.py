@@ -100,6 +100,31 @@ class AgentToolCall(Entry, frozen=True, kw_only=True, omit_defaults=True):
     said: Utterance | None = None
 
 
+class ApprovalAsked(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """A person is asked: whether the gate call `call` may be made just so, or a question that the entity has.
+
+    `approvers` are the names of those who may answer; none means whoever is in the conversation. `choices` are the
+    answers there are; none means any text. `scope` is the call inside which it is asked.
+    """
+
+    correlation_id: str
+    question: str
+    gate: str
+    arguments: dict[str, Any]
+    call: str | None = None
+    approvers: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    scope: str | None = None
+
+
+class ApprovalGiven(Entry, frozen=True, kw_only=True):
+    """What the person `by` answered."""
+
+    correlation_id: str
+    answer: str
+    by: str
+
+
 class AgentToolResult(Entry, frozen=True, kw_only=True):
     """What the call gave."""
 

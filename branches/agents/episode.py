@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 from msgspec import UNSET
 
+from branches.agents.approval import Answer, ask_approval, ask_person
 from branches.agents.budget import REPLY_TOKENS, Budget
 from branches.agents.cantrip import Cantrip
 from branches.agents.chunks import Stream
@@ -19,11 +20,11 @@ from branches.agents.code import CodeHost, CodeRun, PastCode, Recorded, Workspac
 from branches.agents.codec import Said, code_step, ending, failure, utterance
 from branches.agents.context import EntityContext
 from branches.agents.crystal import CrystalError, CrystalRequest, ToolCall, Usage, validate
-from branches.agents.deadline import until
+from branches.agents.deadline import Deadline
 from branches.agents.folding import Fold, Folding
 from branches.agents.gathering import gather
 from branches.agents.internal import EntityCast
-from branches.agents.naming import CODE, CRYSTAL, FOLD, fold_id, fold_key, gate_key, turn_id, turn_key
+from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, FOLD, fold_id, fold_key, gate_key, turn_id, turn_key
 from branches.agents.retrying import MayPass
 from journals import derive_id
 from policies import Action, Clock, Context, Step, action_result
@@ -73,7 +74,9 @@ class Episode:
         self._called: Counter[str] = Counter()
         self._errors = 0
         self._ran = ""
+        self._now = 0.0
         self._due: Fold | None = None
+        self._deadline: Deadline | None = None
         self._last_error: str | None = None
 
     def __repr__(self) -> str:
@@ -83,15 +86,16 @@ class Episode:
         """Turn after turn, until the entity is done, or a ward or a failure ends it; gives its ending."""
         self._context.begin(self.cast, intent, context if self.workspace is None else None)
         wards = self.cantrip.circle.wards
-        deadline = None if wards.max_seconds is None else ctx.now() + wards.max_seconds
+        clock = self._surroundings.clock
+        self._deadline = None if wards.max_seconds is None else Deadline(clock, ctx.now() + wards.max_seconds)
         turn = 0
         while wards.max_turns is None or turn < wards.max_turns:
             turn += 1
-            if deadline is not None and ctx.now() >= deadline:
+            if self._deadline is not None and ctx.now() >= self._deadline.when:
                 return self._truncated("max_seconds", turn - 1)
             try:
                 work = self._turn(turn, ctx)
-                ended = await (work if deadline is None else until(self._surroundings.clock, deadline, work))
+                ended = await (work if self._deadline is None else self._deadline.bound(work))
             except TimeoutError:
                 self._surroundings.abandon(self.run)
                 return self._truncated("max_seconds", turn)
@@ -140,15 +144,17 @@ class Episode:
         """
         circle = self.cantrip.circle
         intended = circle.read(tool_calls[0]) if tool_calls and tool_calls[0].arguments else None
-        if isinstance(intended, GateCall) and any(gate.name == intended.gate for gate in circle.outward):
+        if not isinstance(intended, GateCall) or intended.gate in circle.approve:
+            return None
+        if any(gate.name == intended.gate for gate in circle.outward):
             return dict(intended.arguments)
         return None
 
     async def run_code(self, code: str, now: float, ctx: Context) -> Step:
         """Run code in the entity's sandbox; its gate calls are calls of this scope."""
         assert self.workspace is not None
-        self._ran = ctx.id
-        host = CodeHost(self.cantrip.circle, ctx, now, self._prepare)
+        self._ran, self._now = ctx.id, now
+        host = CodeHost(self.cantrip.circle, ctx, now, self._pass)
         outcome = await self.workspace.run(code, host, now, ctx.id, self._surroundings.recorded)
         return code_step(code_run(outcome, host))
 
@@ -203,8 +209,32 @@ class Episode:
         return None
 
     async def _pass(self, call: GateCall, key: str, ctx: Context) -> Step:
-        (outcome,) = await ctx.call(self._prepare(call, derive_id(self.run, key)), key=key)
+        """What comes of a call that may pass its gate, in this scope: a person is asked first where one is to be."""
+        circle, id = self.cantrip.circle, derive_id(ctx.id, key)
+        action = self._prepare(call, id)
+        if call.gate in circle.approve:
+            asked = ask_approval(ctx, key, id, call.gate, call.arguments, circle.approvers)
+            answer = await self._suspended(asked, ctx)
+            if not answer.approves:
+                reason = f"{answer.by} did not approve this call, and answered: {answer.answer}"
+                action = Action(DENIED, {"gate": call.gate, "arguments": call.arguments, "reason": reason})
+        (outcome,) = await ctx.call(action, key=key)
         return outcome
+
+    async def ask_person(self, gate: str, arguments: Mapping[str, Any], ctx: Context) -> Step:
+        """The entity asks a person something: the answer is the gate's result."""
+        asked = ask_person(ctx, "question", gate, arguments, self.cantrip.circle.approvers)
+        return action_result(gate, {"result": (await self._suspended(asked, ctx)).answer})
+
+    async def _suspended(self, asked: Awaitable[Answer], ctx: Context) -> Answer:
+        """Wait for a person; meanwhile the episode's own time stands still, by the times that are recorded."""
+        deadline, since = self._deadline, max(ctx.now(), self._now)
+        if deadline is None:
+            return await asked
+        with deadline.paused():
+            answer = await asked
+            deadline.later(ctx.now() - since)
+        return answer
 
     async def _together(self, turn: int, tool_calls: Sequence[ToolCall], ctx: Context) -> dict[int, Step]:
         """The outcomes of gate calls that do not wait for each other, by their place in the utterance (CIRCLE-7)."""
@@ -270,7 +300,7 @@ class Episode:
         assert self.workspace is not None
         now = ctx.now()
         payload = {"run": self.run, "code": call.code, "now": now}
-        gates = self.cantrip.circle.causes
+        gates = self.cantrip.circle.causes | {APPROVAL, DENIED}
         (step,) = await ctx.call(Action(CODE, payload, gates), key=key)
         run = msgspec.convert(step.payload, CodeRun)
         id = derive_id(self.run, key)

@@ -18,11 +18,11 @@ from branches.agents.deadline import within
 from branches.agents.delegation import child_outcome, read_request, refused_child
 from branches.agents.episode import Episode
 from branches.agents.gate import Gate, GateFailed, GateUse, pass_gate, thaw
-from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH
+from branches.agents.gates import ASK_PERSON, CALL_AGENT, CALL_AGENT_BATCH
 from branches.agents.gathering import gather
 from branches.agents.internal import EntityCast
 from branches.agents.medium import Medium
-from branches.agents.naming import CODE, CRYSTAL, FOLD, LOOP, child_id
+from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, FOLD, LOOP, child_id
 from journals import derive_id
 from policies import (
     Action,
@@ -87,7 +87,7 @@ class Family:
 
     def prepare(self, episode: Episode, call: GateCall, id: str) -> Action:
         """See `Surroundings.prepare`."""
-        if call.gate not in (CALL_AGENT.name, CALL_AGENT_BATCH.name):
+        if call.gate not in (CALL_AGENT.name, CALL_AGENT_BATCH.name, ASK_PERSON.name):
             return Action(call.gate, call.arguments)
         self._parents[id] = episode
         return Action(call.gate, call.arguments, self._menu(episode.cantrip))
@@ -107,6 +107,9 @@ class Family:
         add(PolicyInfo(name=CODE, kind=decides, function=self._run_code))
         add(PolicyInfo(name=CALL_AGENT.name, kind=decides, function=self._summon))
         add(PolicyInfo(name=CALL_AGENT_BATCH.name, kind=decides, function=self._summon_all))
+        add(PolicyInfo(name=ASK_PERSON.name, kind=decides, function=self._ask_person))
+        add(PolicyInfo(name=APPROVAL, kind=PolicyKind.EFFECT, function=None))
+        add(PolicyInfo(name=DENIED, kind=PolicyKind.EFFECT, function=_deny, idempotent=True))
         for gate in cantrip.circle.served.values():
             serving = self._serving(gate)
             add(PolicyInfo(name=gate.name, kind=PolicyKind.EFFECT, function=serving, idempotent=gate.idempotent))
@@ -125,6 +128,9 @@ class Family:
     async def _run_code(self, action: Action, ctx: Context) -> list[Step]:
         payload = action.payload
         return [await self._episodes[payload["run"]].run_code(payload["code"], payload["now"], ctx)]
+
+    async def _ask_person(self, action: Action, ctx: Context) -> list[Step]:
+        return [await self._parents.pop(ctx.id).ask_person(action.policy, action.payload, ctx)]
 
     async def _summon(self, action: Action, ctx: Context) -> list[Step]:
         """One child, in a context of its own (COMP-4). It has a place among those at work only while it works."""
@@ -183,4 +189,8 @@ class Family:
 
     @staticmethod
     def _menu(cantrip: Cantrip) -> frozenset[str]:
-        return cantrip.circle.causes | {CRYSTAL, CODE, FOLD}
+        return cantrip.circle.causes | {CRYSTAL, CODE, FOLD, APPROVAL, DENIED}
+
+
+async def _deny(action: Action, ctx: Context) -> list[Step]:
+    return [error_result(action.payload["gate"], "denied", action.payload["reason"])]

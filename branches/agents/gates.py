@@ -62,6 +62,23 @@ CALL_AGENT_BATCH: Final = GateDefinition(
     },
 )
 
+ASK_PERSON: Final = GateDefinition(
+    name="ask_person",
+    description="Ask the person you work for, and wait for the answer, however long it takes.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "question": {"type": "string", "description": "one clear question"},
+            "choices": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "the answers to choose from; default: any text",
+            },
+        },
+        "required": ["question"],
+    },
+)
+
 EXECUTE: Final = "execute"
 """The one tool that a code medium offers to the crystal."""
 

@@ -39,6 +39,8 @@ class EntityCast(Entry, frozen=True, kw_only=True, omit_defaults=True):
     medium: str = "tools"
     folding: Folding | None = None
     independent: bool = False
+    approve: tuple[str, ...] = ()
+    approvers: tuple[str, ...] = ()
 
 
 class EntityForked(Entry, frozen=True, kw_only=True, omit_defaults=True):
@@ -139,12 +141,16 @@ class CrystalFailed(Entry, frozen=True, kw_only=True):
 
 
 class GateCalled(Entry, frozen=True, kw_only=True, omit_defaults=True):
-    """The entity calls a gate that is served in its own process, by a call made in `scope`."""
+    """The entity calls a gate that is served in its own process, by a call made in `scope`.
+
+    A `denied` one was never made: the person who was asked did not approve it, wherever it is served.
+    """
 
     scope: str
     gate: str
     arguments: dict[str, Any]
     attempt: int = 1
+    denied: bool = False
 
 
 class GateReturned(Entry, frozen=True, kw_only=True, omit_defaults=True):

@@ -12,6 +12,8 @@ from branches.agents.entries import (
     AgentToolCall,
     AgentToolFault,
     AgentToolResult,
+    ApprovalAsked,
+    ApprovalGiven,
 )
 from branches.agents.internal import (
     AgentsSettled,
@@ -43,6 +45,8 @@ AGENTS = Manifest(
         Kind(AgentToolCall, Direction.PRODUCES, answers=(AgentToolResult, AgentToolFault)),
         Kind(AgentToolResult, Direction.ACCEPTS),
         Kind(AgentToolFault, Direction.ACCEPTS),
+        Kind(ApprovalAsked, Direction.PRODUCES, answers=(ApprovalGiven,), occasional=True),
+        Kind(ApprovalGiven, Direction.ACCEPTS),
         Kind(AgentCancel, Direction.ACCEPTS),
         *(
             Kind(entry, Direction.INTERNAL)

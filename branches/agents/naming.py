@@ -16,6 +16,12 @@ CODE: Final = "@code"
 FOLD: Final = "@fold"
 """The policy that folds early turns, where need be with a crystal's summary."""
 
+APPROVAL: Final = "@approval"
+"""The policy that is a person: asked whether a gate call may be made, or something that the entity wants to know."""
+
+DENIED: Final = "@denied"
+"""The policy that stands for a gate call which a person did not approve."""
+
 
 def entity_id(instance: str, session: str) -> str:
     """The id of the entity of a session (ENTITY-2, D-008)."""
@@ -40,6 +46,11 @@ def turn_key(turn: int) -> str:
 def gate_key(turn: int, index: int) -> str:
     """The key of a turn's gate call, counted from 0."""
     return f"turn {turn}.{index}"
+
+
+def approval_key(key: str, attempt: int) -> str:
+    """The key of the question whether the gate call of this key may be made; asked again it has the next number."""
+    return f"{key} approval {attempt}"
 
 
 def fold_key(turn: int) -> str:

@@ -45,7 +45,10 @@ class CircleOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ] = False
     approve: Annotated[
         tuple[str, ...],
-        Meta(description="gates that wait for a person's approval; refused as long as the branch has no way to ask"),
+        Meta(description="gates that wait until a person approves the call"),
+    ] = ()
+    approvers: Annotated[
+        tuple[str, ...], Meta(description="the names of those who may approve and answer; none means anybody there")
     ] = ()
     reward: Annotated[
         str | None,

@@ -10,7 +10,7 @@ from contextlib import aclosing
 
 from branches.agents.cantrip import Cantrip
 from branches.agents.chunks import ChunkWriter
-from branches.agents.entries import AgentCancel, AgentPrompt, AgentToolFault, AgentToolResult
+from branches.agents.entries import AgentCancel, AgentPrompt, AgentToolFault, AgentToolResult, ApprovalGiven
 from branches.agents.internal import AgentsSettled
 from branches.agents.medium import Medium, no_medium
 from branches.agents.session import Session, SessionUnreadable, Workshop
@@ -22,7 +22,7 @@ from journals import ClaimLost, Entry, Journal, Record
 from policies import Clock, SystemClock
 
 _log = logging.getLogger("coven.agents")
-_ARRIVING = (AgentPrompt.kind(), AgentCancel.kind(), AgentToolResult.kind(), AgentToolFault.kind())
+_ARRIVING = tuple(kind.kind() for kind in (AgentPrompt, AgentCancel, ApprovalGiven, AgentToolResult, AgentToolFault))
 _IDLE_SESSIONS = 500
 _LOADING_AT_ONCE = 50
 

@@ -36,11 +36,36 @@ class ChatStreamCompleted(Entry, frozen=True, kw_only=True):
     stream: str
 
 
-class ChatEfferent(Entry, frozen=True, kw_only=True):
-    """A message that Chat has committed: it is to be sent, once."""
+class ChatQuestion(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """A question to a person; Chat commits it as a message and brings home what is answered.
+
+    `choices` are the answers there are, none means any text; `approvers` are those who may answer, none means anybody.
+    """
+
+    correlation_id: str
+    question: str
+    choices: tuple[str, ...] = ()
+    approvers: tuple[str, ...] = ()
+
+
+class ChatAnswer(Entry, frozen=True, kw_only=True):
+    """What a person, `by` name, answered to a question."""
+
+    correlation_id: str
+    answer: str
+    by: str
+
+
+class ChatEfferent(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """A message that Chat has committed: it is to be sent, once.
+
+    One that asks names its `question`, and the `choices` that a leaf may show as buttons.
+    """
 
     text: str
     sender: str = ""
+    question: str | None = None
+    choices: tuple[str, ...] = ()
 
 
 class ChatDelivered(Entry, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from branches.chat.entries import ChatAfferent, ChatChunk, ChatEfferent, ChatStreamCompleted
+from branches.chat.entries import ChatAfferent, ChatAnswer, ChatChunk, ChatEfferent, ChatStreamCompleted
 from branches.chat.windows import Window
 from journals import Record
 
@@ -31,6 +31,16 @@ class ChatPort(Protocol):
         """
         ...
 
+    async def answer(
+        self, conversation: str, question: str, text: str, by: str, message_id: str | None = None
+    ) -> Record[ChatAnswer]:
+        """Record what a person answered to the question of this id; durable when this returns.
+
+        A leaf that has buttons calls it when one is pressed, any other when a message is meant as the answer. Raises
+        what `receive` raises.
+        """
+        ...
+
 
 class ChatLeaf(Protocol):
     """One platform."""
@@ -45,6 +55,8 @@ class ChatLeaf(Protocol):
 
     async def deliver(self, message: Record[ChatEfferent]) -> str | None:
         """Send a committed message to the conversation `message.session`; gives the platform's id for it.
+
+        One with a `question` asks: what is answered comes back by `ChatPort.answer`.
 
         `message.id` is the same at every attempt, for platforms that take a nonce. Calls for one conversation come
         one after the other, in order. Raises `DeliveryFailed` when it can never arrive.
@@ -68,4 +80,13 @@ class WindowedLeaf(StreamingLeaf, Protocol):
     @property
     def window(self) -> Window:
         """When text goes through to `show`."""
+        ...
+
+
+@runtime_checkable
+class RemindingLeaf(Protocol):
+    """A leaf that keeps nothing of a question once it has stopped."""
+
+    async def remind(self, message: Record[ChatEfferent]) -> None:
+        """A question that was delivered by an earlier start, and has no answer yet."""
         ...

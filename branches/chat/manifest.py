@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from branches.chat.entries import (
     ChatAfferent,
+    ChatAnswer,
     ChatChunk,
     ChatDelivered,
     ChatEfferent,
     ChatEfferentDraft,
+    ChatQuestion,
     ChatSettled,
     ChatStreamCompleted,
     ChatUndelivered,
@@ -19,6 +21,8 @@ CHAT = Manifest(
     kinds=(
         Kind(ChatAfferent, Direction.PRODUCES),
         Kind(ChatEfferentDraft, Direction.REQUIRES, draft=True),
+        Kind(ChatQuestion, Direction.ACCEPTS, answers=(ChatAnswer,)),
+        Kind(ChatAnswer, Direction.PRODUCES, occasional=True),
         Kind(ChatChunk, Direction.ACCEPTS, draft=True, short_lived=True),
         Kind(ChatStreamCompleted, Direction.ACCEPTS, short_lived=True),
         Kind(ChatEfferent, Direction.INTERNAL),

@@ -8,22 +8,28 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import cast
 
-from branches.chat.drafts import SETTLED_SESSION, efferent_id, is_draft, open_drafts
+from msgspec.structs import replace
+
+from branches.chat.drafts import ASKED_TO_SEND, SETTLED_SESSION, efferent_id, is_draft, open_drafts
 from branches.chat.entries import (
     ChatAfferent,
+    ChatAnswer,
     ChatDelivered,
     ChatEfferent,
     ChatEfferentDraft,
+    ChatQuestion,
     ChatSettled,
     ChatUndelivered,
 )
-from branches.chat.leaf import ChatLeaf, DeliveryFailed, StreamingLeaf
+from branches.chat.leaf import ChatLeaf, DeliveryFailed, RemindingLeaf, StreamingLeaf
 from branches.chat.showing import Showing
 from branches.claims import Claims
 from branches.service import Finished, first_error
 from branches.settled import SETTLED_EVERY, Settled
 from journals import Entry, IdConflict, Journal, Record, Unreadable, derive_id, random_id
 from policies import Clock, SystemClock
+
+_ARRIVING = (*ASKED_TO_SEND, ChatAnswer.kind())
 
 
 class ChatService:
@@ -50,6 +56,7 @@ class ChatService:
         self._claims = Claims(journal, owner)
         self._settled = Settled(journal, self._claims, ChatSettled, SETTLED_SESSION, every=settled_every)
         self._waiting: dict[str, deque[Record[Entry]]] = {}
+        self._asked: dict[str, int] = {}
         self._idle = asyncio.Event()
 
     def __repr__(self) -> str:
@@ -76,6 +83,21 @@ class ChatService:
             return cast("Record[ChatAfferent]", first)
         return cast("Record[ChatAfferent]", appended.record)
 
+    async def answer(
+        self, conversation: str, question: str, text: str, by: str, message_id: str | None = None
+    ) -> Record[ChatAnswer]:
+        """See `ChatPort.answer`."""
+        await self._claims.take(conversation)
+        id = random_id() if message_id is None else derive_id("answer", self._name, message_id)
+        entry = ChatAnswer(correlation_id=question, answer=text, by=by)
+        try:
+            appended = await self._journal.append(
+                entry, session=conversation, id=id, correlation_id=question, origin=self._name
+            )
+        except IdConflict as conflict:
+            return cast("Record[ChatAnswer]", await self._journal.get(conflict.position))
+        return cast("Record[ChatAnswer]", appended.record)
+
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until cancelled. Raises `ClaimLost` when another service took a conversation over.
 
@@ -84,12 +106,15 @@ class ChatService:
         """
         self._claims.clear()
         self._waiting.clear()
+        self._asked.clear()
         connected = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as tasks:
-                drafts = await open_drafts(self._settled)
+                drafts, questions = await open_drafts(self._settled)
                 outside = tasks.create_task(self._listen(connected))
                 await connected.wait()
+                for question in questions:
+                    await self._remind(question)
                 for draft in drafts:
                     self._take(draft, tasks)
                 if self._chunks is not None and isinstance(self._leaf, StreamingLeaf):
@@ -111,12 +136,16 @@ class ChatService:
 
     async def _follow(self, tasks: asyncio.TaskGroup) -> None:
         """Take every draft that comes."""
-        async with aclosing(self._journal.tail(self._settled.seen, kinds=[ChatEfferentDraft.kind()])) as records:
+        async with aclosing(self._journal.tail(self._settled.seen, kinds=_ARRIVING)) as records:
             async for record in records:
                 asks = is_draft(record)
                 self._settled.see(record.position, asks=asks)
                 if asks:
                     self._take(record, tasks)
+                elif isinstance(record.entry, ChatAnswer):
+                    asked = self._asked.pop(record.entry.correlation_id, None)
+                    if asked is not None:
+                        await self._settled.close(asked)
 
     def _take(self, draft: Record[Entry], tasks: asyncio.TaskGroup) -> None:
         """Queue the draft behind the others of its conversation."""
@@ -130,8 +159,12 @@ class ChatService:
     async def _work(self, session: str, queue: deque[Record[Entry]]) -> None:
         while queue:
             draft = queue.popleft()
+            question = draft.entry if isinstance(draft.entry, ChatQuestion) else None
+            if question is not None:  # it is settled when it is answered, which may be before we hear that it was sent
+                self._asked[question.correlation_id] = draft.position
             await self._deliver(draft)
-            await self._settled.close(draft.position)
+            if question is None:
+                await self._settled.close(draft.position)
         del self._waiting[session]
         if not self._waiting:
             self._idle.set()
@@ -143,23 +176,38 @@ class ChatService:
 
     async def _deliver(self, draft: Record[Entry]) -> None:
         entry, id = draft.entry, efferent_id(draft.id)
-        if not isinstance(entry, ChatEfferentDraft):
+        if not isinstance(entry, ChatEfferentDraft | ChatQuestion):
             reason = entry.reason if isinstance(entry, Unreadable) else f"it is a {draft.kind}"
             await self._note(ChatUndelivered(efferent=id, error=reason), draft)
             return
         claim = await self._claims.take(draft.session)
-        committed = await self._journal.append(
-            ChatEfferent(text=entry.text, sender=entry.sender), session=draft.session, id=id, cause=draft, expect=claim
-        )
+        committed = await self._journal.append(_message(entry), session=draft.session, id=id, cause=draft, expect=claim)
         message = cast("Record[ChatEfferent]", committed.record)
         try:
             receipt = await self._leaf.deliver(message)
         except DeliveryFailed as failure:
             await self._note(ChatUndelivered(efferent=id, error=str(failure)), message)
+            if isinstance(entry, ChatQuestion):
+                told = f"nobody could be asked: {failure}"
+                await self.answer(draft.session, entry.correlation_id, told, "", derive_id(id, "undelivered"))
         else:
             await self._note(ChatDelivered(efferent=id, receipt=receipt), message)
+
+    async def _remind(self, question: Record[Entry]) -> None:
+        """A question of an earlier start is still open: a leaf that keeps nothing of it shows it again."""
+        assert isinstance(question.entry, ChatQuestion)
+        self._asked[question.entry.correlation_id] = question.position
+        if isinstance(self._leaf, RemindingLeaf):
+            message = replace(question, id=efferent_id(question.id), entry=_message(question.entry))
+            await self._leaf.remind(cast("Record[ChatEfferent]", message))
 
     async def _note(self, outcome: ChatDelivered | ChatUndelivered, cause: Record[Entry]) -> None:
         id = derive_id("delivery", outcome.efferent)
         claim = await self._claims.take(cause.session)
         await self._journal.append(outcome, session=cause.session, id=id, cause=cause, expect=claim)
+
+
+def _message(entry: ChatEfferentDraft | ChatQuestion) -> ChatEfferent:
+    if isinstance(entry, ChatEfferentDraft):
+        return ChatEfferent(text=entry.text, sender=entry.sender)
+    return ChatEfferent(text=entry.question, question=entry.correlation_id, choices=entry.choices)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from branches.agents.entries import AgentToolCall
 from covenants.checks.circles import circle_gates
 from covenants.checks.scope import Line, Scope
 from covenants.conversions import conversion
@@ -50,7 +51,7 @@ def _check_way_home(scope: Scope, line: Line, asking: Endpoint, request: Endpoin
 def _check_silenced(scope: Scope, line: Line, source: Endpoint) -> None:
     """Tool calls to nowhere, while the circle has gates that only another branch can serve."""
     branch = scope.branches[source.instance]
-    if not source.kind.answers or branch.type != "agents":
+    if source.kind.entry is not AgentToolCall:
         return
     served = [gate for gate in circle_gates(branch) if gate in scope.spells()]
     if served:

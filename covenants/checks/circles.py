@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH, DONE, canonical
+from branches.agents.gates import ASK_PERSON, CALL_AGENT, CALL_AGENT_BATCH, DONE, canonical
 from branches.agents.options import AgentsOptions
 from branches.agents.wards import resolve
 from covenants.checks.scope import BRANCHES, Scope
 from covenants.document import Path
 from covenants.model import Branch
 from covenants.problems import nearest, shown
+from covenants.transform import Endpoint
 from covenants.usercode import UserCodeError, load_object
 
 _ASKING = "ApprovalAsked"
-_BUILT_IN = (DONE.name, CALL_AGENT.name, CALL_AGENT_BATCH.name)
+_BUILT_IN = (DONE.name, CALL_AGENT.name, CALL_AGENT_BATCH.name, ASK_PERSON.name)
 
 
 def circle_gates(branch: Branch) -> tuple[str, ...]:
@@ -82,10 +83,18 @@ def _check_end(scope: Scope, branch: Branch, options: AgentsOptions, path: Path)
 
 
 def _check_approvals(scope: Scope, branch: Branch, path: Path) -> None:
-    """An approval needs somebody who can be asked: without that kind the gate would run as if nothing were said."""
-    if approved_gates(branch) and branch.manifest.get(_ASKING) is None:
-        message = "gates cannot wait for an approval here: this version of the Agents branch has no way to ask"
-        scope.document.add("E218", message, "take the gate out of the circle", at=(*path, "approve"), key=True)
+    """An approval needs somebody who can be asked: without a route there, the entity would wait for ever."""
+    asking = [gate for gate in circle_gates(branch) if canonical(gate) == ASK_PERSON.name] + list(
+        approved_gates(branch)
+    )
+    kind = branch.manifest.get(_ASKING)
+    if not asking or kind is None:
+        return
+    if not any(line.targets or not line.complete for line in scope.routes_from(Endpoint(branch.name, kind))):
+        message = f"`{shown(asking[0])}` waits for a person, and nobody is asked: `{_ASKING}` goes to no chat"
+        hint = f"add `- {_ASKING} -> ChatQuestion` and `- ChatAnswer -> ApprovalGiven`"
+        key = "approve" if approved_gates(branch) else "gates"
+        scope.document.add("E218", message, hint, at=(*path, key), key=True)
 
 
 def _check_reward(scope: Scope, options: AgentsOptions, path: Path) -> None:

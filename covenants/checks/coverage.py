@@ -35,11 +35,12 @@ def _check_manifests(scope: Scope) -> None:
 
 def _check_produced(scope: Scope) -> None:
     for endpoint in scope.endpoints(Direction.PRODUCES):
-        if not scope.routes_from(endpoint) and not _is_mentioned(scope, endpoint):
-            name = scope.written(endpoint)
-            message = f"`{name}` is produced and goes nowhere"
-            hint = f"add `- {name} -> …`, or `- {name} -> nowhere` if that is meant"
-            scope.document.add("E201", message, hint, at=COVENANT, key=True)
+        if endpoint.kind.occasional or scope.routes_from(endpoint) or _is_mentioned(scope, endpoint):
+            continue
+        name = scope.written(endpoint)
+        message = f"`{name}` is produced and goes nowhere"
+        hint = f"add `- {name} -> …`, or `- {name} -> nowhere` if that is meant"
+        scope.document.add("E201", message, hint, at=COVENANT, key=True)
 
 
 def _check_required(scope: Scope) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import deque
 from collections.abc import Callable
 from typing import Annotated, NamedTuple, TextIO
 
@@ -61,6 +62,7 @@ class Console:
         self._typed: _Typed | None = None
         self._answered: set[str] = set()
         self._arrived = asyncio.Event()
+        self._questions: deque[Record[ChatEfferent]] = deque()
 
     def __repr__(self) -> str:
         return f"<Console {self._name} {'terminal' if self.interactive else 'pipe'} session={self._options.session}>"
@@ -89,15 +91,22 @@ class Console:
             raise DeliveryFailed(
                 f"the console has one conversation, {self._options.session!r}; this message is for {message.session!r}"
             )
+        if message.entry.question is not None:
+            self._questions.append(message)
         if self.interactive:
             sender = visible(message.entry.sender) or "coven"
-            print(f"\x1b[1m{sender}>\x1b[0m {visible(message.entry.text)}\n")  # to prompt_toolkit's own sys.stdout
+            text = visible(_told(message.entry))
+            print(f"\x1b[1m{sender}>\x1b[0m {text}\n")  # to prompt_toolkit's own sys.stdout
             return None
-        await self._write(message.entry.text)
+        await self._write(_told(message.entry))
         if message.correlation_id is not None:
             self._answered.add(message.correlation_id)
-            self._arrived.set()
+        self._arrived.set()
         return None
+
+    async def remind(self, message: Record[ChatEfferent]) -> None:
+        """See `RemindingLeaf.remind`: it is shown again, and the next line that fits answers it."""
+        await self.deliver(message)
 
     async def _write(self, text: str) -> None:
         if self._stdout is None:
@@ -109,9 +118,16 @@ class Console:
             raise Finished("nobody reads standard output any more") from None
 
     async def _send(self, port: ChatPort, typed: _Typed) -> Record[ChatAfferent] | None:
-        """Record what was typed, once, however often it has to be tried; says why when it can never be recorded."""
+        """Record what was typed, once, however often it has to be tried; says why when it can never be recorded.
+
+        It answers the oldest open question, if it fits; anything else is a message, and gives its record.
+        """
         self._typed = typed
         try:
+            if self._questions and (answer := _fitting(typed.text, self._questions[0].entry.choices)) is not None:
+                asked = self._questions.popleft().entry.question or ""
+                await port.answer(self._options.session, asked, answer, self._options.sender, typed.id)
+                return None
             return await port.receive(self._options.session, self._options.sender, typed.text, typed.id)
         except InvalidEntry as error:
             print(f"not sent: {error}", file=sys.stderr, flush=True)
@@ -130,9 +146,25 @@ class Console:
             sent = await self._send(port, self._typed)
             while sent is not None and sent.id not in self._answered:
                 self._arrived.clear()
-                await self._arrived.wait()
+                if self._questions:
+                    if not await self._answer_from_pipe(port):
+                        return
+                else:
+                    await self._arrived.wait()
             self._answered.clear()
             self._typed = None
+
+    async def _answer_from_pipe(self, port: ChatPort) -> bool:
+        """Let the next line answer the open question; False at the end of the input, and the question stays open."""
+        assert self._lines is not None
+        line = await self._lines.line()
+        if line is None:
+            print("a question is open; `coven run` asks it again", file=sys.stderr, flush=True)
+            return False
+        asked = self._questions.popleft().entry
+        answer = _fitting(line, asked.choices) or line.strip()
+        await port.answer(self._options.session, asked.question or "", answer, self._options.sender, random_id())
+        return True
 
     async def _prompt(self, port: ChatPort, ready: Callable[[], None]) -> None:
         from prompt_toolkit import PromptSession
@@ -160,3 +192,18 @@ class Console:
                         print(f"{word} is no command, and was not sent; /help lists the commands")
                     case _:
                         self._typed = _Typed(random_id(), text)
+
+
+def _told(message: ChatEfferent) -> str:
+    """The message, with the answers that a question takes."""
+    return f"{message.text} ({'/'.join(message.choices)})" if message.choices else message.text
+
+
+def _fitting(text: str, choices: tuple[str, ...]) -> str | None:
+    """What the text answers: one of the choices, or the beginning of just one; any text where there are none."""
+    typed = text.strip().lower()
+    if not choices:
+        return text.strip() or None
+    fitting = [choice for choice in choices if typed and choice.lower().startswith(typed)]
+    exact = [choice for choice in fitting if choice.lower() == typed]
+    return exact[0] if exact else fitting[0] if len(fitting) == 1 else None

@@ -285,7 +285,8 @@ CASES = [
         "an approval that nobody is asked for",
         {"      wards:": f"      {MARK}approve: [fs.write_text]\n      wards:"},
         "E218",
-        "no way to ask",
+        "nobody is asked",
+        "add `- ApprovalAsked -> ChatQuestion`",
     ),
     # fields and types
     Case(

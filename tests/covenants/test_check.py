@@ -205,15 +205,16 @@ def test_the_trifecta_is_a_warning_and_strictly_an_error() -> None:
     assert [problem.code for problem in checked(trifecta(), strict=True).errors] == ["W501"]
 
 
-class ApprovalAsked(Entry, frozen=True, kw_only=True):
-    text: str
-
-
 def test_an_approval_of_every_way_out_breaks_the_trifecta() -> None:
-    agents = MANIFESTS["agents"]
-    asking = type(agents)(branch="agents", kinds=(*agents.kinds, Kind(ApprovalAsked, Direction.INTERNAL)))
     text = trifecta().replace("      wards:", "      approve: [http.fetch]\n      wards:")
-    assert problems(text, manifests={**MANIFESTS, "agents": asking}) == ()
+    asking = text.rstrip("\n") + "\n  - ApprovalAsked -> ChatQuestion\n  - ChatAnswer -> ApprovalGiven\n"
+    assert problems(asking) == ()
+
+
+def test_an_answer_to_a_question_must_come_home() -> None:
+    text = trifecta().replace("      wards:", "      approve: [http.fetch]\n      wards:")
+    found = problems(text.rstrip("\n") + "\n  - ApprovalAsked -> ChatQuestion\n")
+    assert [problem.code for problem in found] == ["E211"]
 
 
 def test_variables_of_branches_that_run_elsewhere_may_be_unset() -> None:

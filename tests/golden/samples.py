@@ -16,6 +16,8 @@ from branches.agents.entries import (
     AgentToolCall,
     AgentToolFault,
     AgentToolResult,
+    ApprovalAsked,
+    ApprovalGiven,
     LastTurn,
     Utterance,
 )
@@ -43,10 +45,12 @@ from branches.agents.wards import Wards
 from branches.chat import CHAT
 from branches.chat.entries import (
     ChatAfferent,
+    ChatAnswer,
     ChatChunk,
     ChatDelivered,
     ChatEfferent,
     ChatEfferentDraft,
+    ChatQuestion,
     ChatSettled,
     ChatStreamCompleted,
     ChatUndelivered,
@@ -80,9 +84,11 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
     "chat": (
         ChatAfferent(sender="ada", text="what files are here?", message_id="m-1"),
         ChatEfferentDraft(text="two files", sender="agents"),
+        ChatQuestion(correlation_id="a-1", question="May I?", choices=("yes", "no"), approvers=("ada",)),
+        ChatAnswer(correlation_id="a-1", answer="yes", by="ada"),
         ChatChunk(stream="u-1", index=0, text="two "),
         ChatStreamCompleted(stream="u-1"),
-        ChatEfferent(text="two files", sender="agents"),
+        ChatEfferent(text="two files", sender="agents", question="a-1", choices=("yes", "no")),
         ChatDelivered(efferent="e-1", receipt="r-1"),
         ChatUndelivered(efferent="e-2", error="the channel is gone"),
         ChatSettled(position=42),
@@ -114,6 +120,17 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
                 duration_ms=12.5,
             ),
         ),
+        ApprovalAsked(
+            correlation_id="a-1",
+            question="May I call pay?",
+            gate="pay",
+            arguments={"amount": 3},
+            call="c-9",
+            approvers=("ada",),
+            choices=("yes", "no"),
+            scope="run-1",
+        ),
+        ApprovalGiven(correlation_id="a-1", answer="yes", by="ada"),
         AgentToolResult(correlation_id="c-1", result={"entries": ["a.txt"]}),
         AgentToolFault(correlation_id="c-2", error="took too long", code="timeout"),
         EntityCast(
@@ -128,6 +145,8 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
             medium="javascript",
             folding=Folding(strategy="summary", trigger_after_turns=20),
             independent=True,
+            approve=("pay",),
+            approvers=("ada",),
         ),
         EntityForked(session="s-1", run="run-1", turn=3, position=17, crystal="small"),
         EntitySummoned(
@@ -154,7 +173,7 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
             duration_ms=12.5,
         ),
         CrystalFailed(run="run-1", turn=1, error="overloaded", code="unavailable", duration_ms=3.0),
-        GateCalled(scope="run-1", gate="echo", arguments={"text": "hi"}, attempt=2),
+        GateCalled(scope="run-1", gate="echo", arguments={"text": "hi"}, attempt=2, denied=True),
         GateReturned(result="hi"),
         CodeReturned(
             scope="run-1",

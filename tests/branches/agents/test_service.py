@@ -43,7 +43,7 @@ def test_the_manifest_says_what_routes_may_name() -> None:
     directions = {kind.name: kind.direction for kind in AGENTS.kinds}
     assert directions["AgentPrompt"] is Direction.REQUIRES
     assert directions["AgentToolResult"] is directions["AgentToolFault"] is Direction.ACCEPTS
-    produced = {"AgentThought", "AgentResponse", "AgentChunk", "AgentStreamCompleted", "AgentToolCall"}
+    produced = {"AgentThought", "AgentResponse", "AgentChunk", "AgentStreamCompleted", "AgentToolCall", "ApprovalAsked"}
     assert {kind.name for kind in AGENTS.of(Direction.PRODUCES)} == produced
     assert {kind.__name__ for kind in (AGENTS.get("AgentToolCall") or AGENTS.kinds[0]).answers} == {
         "AgentToolResult",

@@ -1,0 +1,163 @@
+"""People in the loop: a gate call that waits for a person, and a question that the entity asks one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from branches.agents.call import Call
+from branches.agents.cantrip import Cantrip
+from branches.agents.circle import circle
+from branches.agents.crystal import Crystal
+from branches.agents.entries import ApprovalAsked, ApprovalGiven
+from branches.agents.wards import Ward
+from coven.testing import ScriptedCrystal, calls, finishes
+from coven.testing.scripted import runs
+from journals import Entry, Record
+from leaves.mediums.javascript import JavaScript
+from tests.branches.agents.bench import Bench, Playbook
+
+
+class Shop:
+    """A gate that spends money, and how often it did."""
+
+    def __init__(self) -> None:
+        self.paid: list[int] = []
+
+    def cantrip(
+        self, crystal: Crystal, *wards: Ward, medium: str = "tools", approvers: tuple[str, ...] = ()
+    ) -> Cantrip:
+        async def pay(amount: int) -> str:
+            """Pay."""
+            self.paid.append(amount)
+            return f"paid {amount}"
+
+        gates = ["done", "ask_person", pay]
+        limits = wards or (Ward(max_turns=5),)
+        return Cantrip(crystal, Call(), circle(gates, limits, medium, approve=["pay"], approvers=approvers))
+
+
+async def asked(bench: Bench, count: int = 1) -> Record[Entry]:
+    return await bench.wait("ApprovalAsked", count)
+
+
+async def answer(bench: Bench, question: Record[Entry], text: str, by: str = "ada") -> None:
+    """What a person says, as a route brings it."""
+    assert isinstance(question.entry, ApprovalAsked)
+    given = ApprovalGiven(correlation_id=question.entry.correlation_id, answer=text, by=by)
+    await (await bench.open()).append(given, session=question.session, cause=question)
+
+
+def script() -> list[object]:
+    return [calls(("pay", {"amount": 3})), finishes("ok")]
+
+
+async def test_an_approved_call_is_made_with_the_arguments_that_were_shown() -> None:
+    bench, shop, crystal = Bench(), Shop(), ScriptedCrystal(script())  # type: ignore[arg-type]
+    async with bench.serve(crystal, cantrip=shop.cantrip(crystal)):
+        prompt = await bench.ask("buy")
+        question = await asked(bench)
+        assert isinstance(question.entry, ApprovalAsked)
+        assert (question.entry.gate, question.entry.arguments) == ("pay", {"amount": 3})
+        assert 'pay with {"amount":3}' in question.entry.question
+        assert shop.paid == []
+        await answer(bench, question, "Yes")
+        await bench.response(prompt)
+    assert shop.paid == [3]
+    assert crystal.requests[-1].messages[-1].content == "paid 3"
+
+
+@pytest.mark.parametrize("text", ["no", "nope", "", "yes, but only 2"])
+async def test_anything_but_yes_is_a_refusal_that_the_entity_sees(text: str) -> None:
+    bench, shop, crystal = Bench(), Shop(), ScriptedCrystal(script())  # type: ignore[arg-type]
+    async with bench.serve(crystal, cantrip=shop.cantrip(crystal)):
+        prompt = await bench.ask("buy")
+        await answer(bench, await asked(bench), text)
+        await bench.response(prompt)
+    assert shop.paid == []
+    seen = crystal.requests[-1].messages[-1].content or ""
+    assert seen == f"Error: denied: ada did not approve this call, and answered: {text}"
+
+
+async def test_who_may_not_answer_is_not_heard_and_the_question_is_asked_again() -> None:
+    bench, shop, crystal = Bench(), Shop(), ScriptedCrystal(script())  # type: ignore[arg-type]
+    async with bench.serve(crystal, cantrip=shop.cantrip(crystal, approvers=("grace",))):
+        prompt = await bench.ask("buy")
+        await answer(bench, await asked(bench), "yes", by="mallory")
+        again = await asked(bench, 2)
+        assert shop.paid == []
+        await answer(bench, again, "yes", by="grace")
+        await bench.response(prompt)
+    assert shop.paid == [3]
+
+
+async def test_it_waits_over_restarts_and_the_same_question_stands() -> None:
+    bench, shop = Bench(), Shop()
+    first, second = Playbook(script()), Playbook(script())  # type: ignore[arg-type]
+    async with bench.serve(first, cantrip=shop.cantrip(first)):
+        prompt = await bench.ask("buy")
+        question = await asked(bench)
+    bench.clock.advance(3 * 24 * 3600)
+    async with bench.serve(second, cantrip=shop.cantrip(second)):
+        await answer(bench, question, "yes")
+        await bench.response(prompt)
+    assert shop.paid == [3]
+    assert len(await bench.records("ApprovalAsked")) == 1
+    assert first.asked + second.asked == [0, 1]
+
+
+async def test_the_answer_of_one_call_counts_for_no_other() -> None:
+    bench, shop = Bench(), Shop()
+    crystal = ScriptedCrystal([calls(("pay", {"amount": 3}), ("pay", {"amount": 300})), finishes("ok")])
+    async with bench.serve(crystal, cantrip=shop.cantrip(crystal)):
+        prompt = await bench.ask("buy")
+        question = await asked(bench)
+        await answer(bench, question, "yes")
+        other = await asked(bench, 2)
+        await answer(bench, question, "yes")
+        assert shop.paid == [3]
+        await answer(bench, other, "no")
+        await bench.response(prompt)
+    assert shop.paid == [3]
+
+
+async def test_while_a_person_is_asked_the_episode_has_all_the_time_in_the_world() -> None:
+    bench, shop, crystal = Bench(), Shop(), ScriptedCrystal(script())  # type: ignore[arg-type]
+    async with bench.serve(crystal, cantrip=shop.cantrip(crystal, Ward(max_seconds=10))):
+        prompt = await bench.ask("buy")
+        question = await asked(bench)
+        await asyncio.sleep(0)
+        bench.clock.advance(1000)
+        await answer(bench, question, "yes")
+        assert (await bench.response(prompt)).text == "ok"
+    assert shop.paid == [3]
+
+
+async def test_an_entity_asks_a_person_and_gets_the_answer() -> None:
+    bench, shop = Bench(), Shop()
+    asks = calls(("ask_person", {"question": "Tea or coffee?", "choices": ["tea", "coffee"]}))
+    crystal = ScriptedCrystal([asks, finishes("ok")])
+    async with bench.serve(crystal, cantrip=shop.cantrip(crystal)):
+        prompt = await bench.ask("serve")
+        question = await asked(bench)
+        assert isinstance(question.entry, ApprovalAsked)
+        assert (question.entry.question, question.entry.choices) == ("Tea or coffee?", ("tea", "coffee"))
+        await answer(bench, question, "tea")
+        await bench.response(prompt)
+    assert crystal.requests[-1].messages[-1].content == "tea"
+
+
+async def test_code_waits_for_a_person_too() -> None:
+    bench, shop = Bench(), Shop()
+    code = "try { pay(9) } catch (e) { print(e.message) }; done(pay(4) + ', ' + ask_person('ok?'))"
+    crystal, medium = ScriptedCrystal([runs(code)]), JavaScript()
+    made = shop.cantrip(crystal, medium="javascript")
+    mediums = {"javascript": medium}
+    async with bench.serve(crystal, cantrip=made, medium=mediums.__getitem__):
+        prompt = await bench.ask("buy")
+        for number, text in enumerate(("no", "yes", "fine"), 1):
+            await answer(bench, await asked(bench, number), text)
+        assert (await bench.response(prompt)).text == "paid 4, fine"
+    assert shop.paid == [4]
+    await medium.close()
