@@ -36,14 +36,16 @@ class Claims:
         async with lock:
             claim = self._kept.get(session)
             if claim is None:
-                claim = self._kept[session] = await self._journal.claim(session, self._owner)
+                claim = await self._journal.claim(session, self._owner)
+                self._kept[session] = claim._replace(is_first=False)  # whoever takes it later may have written since
                 if len(self._kept) > self._limit:
                     self._kept.popitem(last=False)
             return claim
 
     def drop(self, claim: Claim) -> None:
         """This one was lost: the next `take` claims the session anew."""
-        if self._kept.get(claim.session) == claim:
+        kept = self._kept.get(claim.session)
+        if kept is not None and kept.position == claim.position:
             del self._kept[claim.session]
 
     def clear(self) -> None:

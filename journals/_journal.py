@@ -124,6 +124,7 @@ class Journal(JournalReader):
         index = await self._indexes.acquire(subject, self.log)
         try:
             while True:
+                is_first = index.head == 0
                 try:
                     position = await self.log.append(message, Fence(subject, index.head))
                 except (FenceRefused, Unacknowledged):
@@ -138,7 +139,7 @@ class Journal(JournalReader):
             index.lock.release()
         if ARMED:
             fault_point(self.name, "claim", "after")
-        return Claim(session, owner, position)
+        return Claim(session, owner, position, is_first)
 
     async def position_of(self, id: str, *, expect: Claim) -> int | None:
         """Where the holder of a claim has written this id in the session's `out` lane; None where it has not.

@@ -41,15 +41,19 @@ class JournalReader:
         before: int | None = None,
         kinds: Collection[str] | None = None,
         session: str | None = None,
+        lane: Lane | None = None,
         reverse: bool = False,
     ) -> AsyncGenerator[Record[Entry]]:
-        """What is recorded now, in order: positions between `after` and `before`, both exclusive."""
+        """What is recorded now, in order: positions between `after` and `before`, both exclusive.
+
+        With `lane` only one lane of the session is read; it has no meaning without a session, or in `reverse`.
+        """
         if reverse:
             async for stored in self._read_backwards(session, after, before):
                 if _is_of(stored, kinds) and (record := await self._unpack(stored)):
                     yield record
             return
-        async for group in self._read(session, after, before):
+        async for group in self._read(session, after, before, lane):
             for stored in group:
                 if _is_of(stored, kinds) and (record := await self._unpack(stored)):
                     yield record
@@ -134,9 +138,15 @@ class JournalReader:
             return await self._envelope.unpack(stored)
         return self._envelope.unpack_inline(stored)
 
-    async def _read(self, session: str | None, after: int, before: int | None) -> AsyncGenerator[Sequence[Stored]]:
+    async def _read(
+        self, session: str | None, after: int, before: int | None, lane: Lane | None
+    ) -> AsyncGenerator[Sequence[Stored]]:
         if session is None:
             async for group in self.log.read(None, after, before):
+                yield group
+            return
+        if lane is not None:
+            async for group in self.log.read(lane_subject(lane, session), after, before):
                 yield group
             return
         now = await self.log.end() + 1  # both lanes as they stand at one moment, or what came between would be missed

@@ -65,8 +65,12 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Claim(NamedTuple):
-    """The right to write a session's `out` lane. A newer claim takes it away."""
+    """The right to write a session's `out` lane. A newer claim takes it away.
+
+    `is_first` says that nothing stood in that lane before it.
+    """
 
     session: str
     owner: str
     position: int
+    is_first: bool = False

@@ -107,9 +107,11 @@ class SubjectIndex:
         self._read, self.read_at = False, next(_moments)
         self.overheard = []  # what a tail meets meanwhile waits its turn: ids are taken in in order, or one is missed
         try:
-            async for group in log.read(self.subject, self.head, None):
-                for stored in group:
-                    self.note(stored)
+            # Whether there is anything is asked first, since most sessions are new and only few may read at a time.
+            if self.head or await log.last(self.subject) is not None:
+                async for group in log.read(self.subject, self.head, None):
+                    for stored in group:
+                        self.note(stored)
             for stored in self.overheard:
                 self.note(stored)
             self._read = True

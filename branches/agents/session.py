@@ -156,8 +156,10 @@ class Session:
 
     async def _load(self) -> None:
         """Fold what the journal has of this session: finished episodes into the context, the rest to go on with."""
+        assert self._claim is not None
         reading = Reading()
-        async for record in self._shop.journal.read(session=self.name):
+        lane = Lane.IN if self._claim.is_first else None
+        async for record in self._shop.journal.read(session=self.name, lane=lane):
             if isinstance(record.entry, EntityForked):
                 await self._inherit(record.entry)
             else:

@@ -174,6 +174,7 @@ async def test_a_question_that_is_not_permitted_says_so(tmp_path: Path, denied: 
             with pytest.raises(StoreRefused, match=r"does not permit asking '\$JS\.API\.") as caught:
                 journal = await store.open("chat", registry())
                 await asyncio.wait_for(journal.append(Said(text="x"), session="s"), SOON)
+                await asyncio.wait_for(session(journal), SOON)
             assert "canary" not in str(caught.value)
             assert not store.connection._asker._questions
 

@@ -233,6 +233,19 @@ class TestClaims:
             await journal.append(Said(text="x"), session="s", expect=old)
         await journal.append(Said(text="x"), session="s", expect=new)
 
+    async def test_a_claim_says_whether_anything_stood_in_the_lane_before(self, store: Store, journal: Journal) -> None:
+        await journal.append(Said(text="in"), session="s")
+        other = await store.open("chat", registry())
+        assert [(await each.claim("s", "me")).is_first for each in (journal, other, journal)] == [True, False, False]
+
+    async def test_one_lane_of_a_session_is_read_by_itself(self, journal: Journal) -> None:
+        claim = await journal.claim("s", "me")
+        for number in range(3):
+            await journal.append(Said(text="in", number=number), session="s")
+            await journal.append(Said(text="out", number=number), session="s", expect=claim)
+        for lane in Lane:
+            assert [record.lane async for record in journal.read(session="s", lane=lane)] == [lane] * 3
+
     async def test_what_is_routed_in_never_trips_the_owner(self, store: Store, journal: Journal) -> None:
         claim = await journal.claim("s", "worker")
         other = await store.open("chat", registry())
