@@ -5,6 +5,8 @@ from __future__ import annotations
 from branches.catalogue import Catalogue, LeafInfo, LeafKind
 from branches.spellcasting.spells import Exec, ListDir, ReadText, WriteText
 from leaves.chats.console import ConsoleOptions
+from leaves.chats.discord.options import TOKEN as DISCORD_TOKEN
+from leaves.chats.discord.options import DiscordOptions
 from leaves.crystals.anthropic import KEY as ANTHROPIC_KEY
 from leaves.crystals.anthropic import AnthropicOptions
 from leaves.spells.fs import FsOptions
@@ -26,6 +28,14 @@ CATALOGUE = Catalogue(
             factory="leaves.crystals.anthropic:AnthropicCrystal",
             options=AnthropicOptions,
             secrets=(ANTHROPIC_KEY,),
+        ),
+        LeafInfo(
+            name="discord",
+            kind=LeafKind.CHAT,
+            summary="a bot on Discord",
+            factory="leaves.chats.discord.leaf:Discord",
+            options=DiscordOptions,
+            secrets=(DISCORD_TOKEN,),
         ),
         LeafInfo(
             name="rehearsal",

@@ -41,6 +41,10 @@ class ChatPort(Protocol):
         """
         ...
 
+    async def prompt_of(self, message: Record[ChatEfferent]) -> Record[ChatAfferent] | None:
+        """The message from outside that this one answers, to reply to; None when it answers none that is known."""
+        ...
+
 
 class ChatLeaf(Protocol):
     """One platform."""

@@ -30,6 +30,7 @@ from journals import Entry, IdConflict, Journal, Record, Unreadable, derive_id, 
 from policies import Clock, SystemClock
 
 _ARRIVING = (*ASKED_TO_SEND, ChatAnswer.kind())
+_PROMPTS = 200
 
 
 class ChatService:
@@ -97,6 +98,21 @@ class ChatService:
         except IdConflict as conflict:
             return cast("Record[ChatAnswer]", await self._journal.get(conflict.position))
         return cast("Record[ChatAnswer]", appended.record)
+
+    async def prompt_of(self, message: Record[ChatEfferent]) -> Record[ChatAfferent] | None:
+        """See `ChatPort.prompt_of`. It is looked for among the newest of its conversation."""
+        if message.correlation_id is None:
+            return None
+        prompts = self._journal.read(session=message.session, kinds=[ChatAfferent.kind()], reverse=True)
+        looked = 0
+        async with aclosing(prompts):
+            async for prompt in prompts:
+                looked += 1
+                if prompt.id == message.correlation_id and isinstance(prompt.entry, ChatAfferent):
+                    return cast("Record[ChatAfferent]", prompt)
+                if looked == _PROMPTS:
+                    return None
+        return None
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until cancelled. Raises `ClaimLost` when another service took a conversation over.

@@ -1,0 +1,317 @@
+"""The interface that bots use, on a loopback port, and what a test does to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from coven.testing.discord.gateway import Gateway, Session
+from coven.testing.discord.limits import Limits
+from coven.testing.discord.world import Channel, Kind, Message, Person, World
+
+_LONGEST = 2000
+_NONCE = 25
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class DiscordServer(Gateway):
+    """A Discord with one server and one bot. `async with DiscordServer() as discord:` and give the bot `discord.api`.
+
+    What people do: `say`, `command`, `press`. What there is: `world`. What goes wrong: `drop`, `forget`, `again`,
+    `limits`, `hold`.
+    """
+
+    def __init__(self, token: str = "loopback-token", *, heartbeat_ms: int = 40_000) -> None:
+        super().__init__(token, heartbeat_ms)
+        self.token, self.world, self.limits = token, World(), Limits()
+        self.requests: list[tuple[str, str]] = []
+        self.typing: list[int] = []
+        self.commands: list[dict[str, Any]] = []
+        self.responses: list[dict[str, Any]] = []
+        self.hold: Callable[[str], Awaitable[None]] | None = None
+        self.base = ""
+        self._nonces: dict[tuple[int, str], Message] = {}
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def api(self) -> str:
+        """The address to give to a bot."""
+        return f"{self.base}/api/v10"
+
+    async def __aenter__(self) -> DiscordServer:
+        app = web.Application(client_max_size=2**25)
+        app.router.add_get("/gateway/", self.handle)
+        app.router.add_get("/attachments/{message}/{number}", self._attachment)
+        channel, message = "/channels/{channel}", "/channels/{channel}/messages/{message}"
+        routes: list[tuple[str, str, str, Handler]] = [
+            ("GET", "/users/@me", "me", self._me),
+            ("GET", "/oauth2/applications/@me", "me", self._application),
+            ("GET", "/gateway/bot", "gateway", self._gateway),
+            ("PUT", "/applications/{application}/commands", "commands", self._register),
+            ("GET", channel, "channel", self._channel),
+            ("GET", f"{channel}/messages", "history", self._history),
+            ("POST", f"{channel}/messages", "send", self._send_message),
+            ("PATCH", message, "edit", self._edit_message),
+            ("DELETE", message, "delete", self._delete_message),
+            ("POST", f"{channel}/typing", "typing", self._type),
+            ("POST", "/interactions/{interaction}/{token}/callback", "respond", self._respond),
+        ]
+        for method, path, kind, handler in routes:
+            app.router.add_route(method, f"/api/v10{path}", self._guarded(kind, handler))
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        port = self._runner.addresses[0][1]
+        self.base, self.url = f"http://127.0.0.1:{port}", f"ws://127.0.0.1:{port}/gateway/"
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.drop(1001)
+        assert self._runner is not None
+        await self._runner.cleanup()
+
+    async def until(self, condition: Callable[[], Any], timeout: float = 20.0) -> Any:
+        """Wait until this holds, looking whenever something has happened; gives what it gave. Raises `TimeoutError`."""
+        async with asyncio.timeout(timeout), self.changed:
+            while not (found := condition()):
+                await self.changed.wait()
+            return found
+
+    async def say(
+        self,
+        text: str,
+        channel: Channel | None = None,
+        *,
+        author: str = "Ada",
+        mention: bool = True,
+        reply_to: Message | None = None,
+        files: Sequence[tuple[str, bytes, str]] = (),
+        bot: bool = False,
+    ) -> Message:
+        """A person says something; `mention` puts the bot's name before it."""
+        channel = channel or self.world.general
+        named = mention and channel.kind is not Kind.DIRECT
+        message = self.world.add(
+            channel,
+            self.world.person(author, bot=bot),
+            f"<@{self.world.bot.id}> {text}" if named else text,
+            mentions=(self.world.bot,) if named else (),
+            reply_to=reply_to.id if reply_to is not None else None,
+            files=list(files),
+        )
+        await self.dispatch("MESSAGE_CREATE", self.world.message_payload(message, self.base))
+        return message
+
+    async def command(
+        self, name: str, channel: Channel | None = None, *, author: str = "Ada", **options: str
+    ) -> dict[str, Any]:
+        """A person uses a slash command."""
+        given = [{"name": key, "type": 3, "value": value} for key, value in options.items()]
+        data = {"id": "1", "name": name, "type": 1, "options": given}
+        return await self._interact(2, data, channel or self.world.general, self.world.person(author))
+
+    async def press(self, message: Message, custom_id: str, *, author: str = "Ada") -> dict[str, Any]:
+        """A person presses a button of a message."""
+        data = {"custom_id": custom_id, "component_type": 2}
+        shown = self.world.message_payload(message, self.base)
+        return await self._interact(3, data, message.channel, self.world.person(author), message=shown)
+
+    async def _interact(
+        self, type: int, data: dict[str, Any], channel: Channel, person: Person, **more: Any
+    ) -> dict[str, Any]:
+        id = self.world.new_id()
+        interaction: dict[str, Any] = {
+            "id": str(id),
+            "application_id": str(self.world.bot.id),
+            "type": type,
+            "data": data,
+            "token": f"interaction-{id}",
+            "version": 1,
+            "channel_id": str(channel.id),
+            "channel": self.world.channel_payload(channel),
+            "attachment_size_limit": 2**20,
+            **more,
+        }
+        if channel.kind is Kind.DIRECT:
+            interaction["user"] = person.payload()
+        else:
+            joined = "2026-01-01T00:00:00+00:00"
+            member: dict[str, Any] = {
+                "user": person.payload(),
+                "roles": [],
+                "joined_at": joined,
+                "deaf": False,
+                "mute": False,
+            }
+            interaction |= {"guild_id": str(self.world.guild), "member": {**member, "permissions": "0", "flags": 0}}
+        await self.dispatch("INTERACTION_CREATE", interaction)
+        return interaction
+
+    def ready(self, session: Session) -> list[tuple[str, Any]]:
+        """See `Gateway.ready`."""
+        guild = str(self.world.guild)
+        begin = {
+            "v": 10,
+            "user": self.world.bot.payload(),
+            "guilds": [{"id": guild, "unavailable": True}],
+            "session_id": session.id,
+            "resume_gateway_url": self.url,
+            "application": {"id": str(self.world.bot.id), "flags": 0},
+        }
+        return [("READY", begin), ("GUILD_CREATE", self.world.guild_payload())]
+
+    def _guarded(self, kind: str, handler: Handler) -> Handler:
+        """The handler behind what holds for all of them."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            if kind != "respond" and request.headers.get("Authorization") != f"Bot {self.token}":
+                return _refused(401, 0, "401: Unauthorized")
+            self.requests.append((kind, request.match_info.get("channel", "")))
+            place = request.match_info.get("channel", "")
+            if place and int(place) not in self.world.channels:
+                return _refused(404, 10003, "Unknown Channel")
+            headers, wait = self.limits.count(kind, place)
+            if wait is not None:
+                body = {"message": "You are being rate limited.", "retry_after": round(wait, 3), "global": False}
+                return _json(body, status=429, headers={**headers, "Via": "1.1 loopback"})
+            response = await handler(request)
+            if self.hold is not None:
+                await self.hold(kind)
+            response.headers.update(headers)
+            async with self.changed:
+                self.changed.notify_all()
+            return response
+
+        return handle
+
+    async def _me(self, _: web.Request) -> web.Response:
+        return _json(self.world.bot.payload())
+
+    async def _application(self, _: web.Request) -> web.Response:
+        about = {"id": str(self.world.bot.id), "name": "Coven", "description": "", "icon": None, "bot_public": False}
+        owner = self.world.person("Owner").payload()
+        return _json({**about, "bot_require_code_grant": False, "verify_key": "0", "owner": owner})
+
+    async def _gateway(self, _: web.Request) -> web.Response:
+        limit = {"total": 1000, "remaining": 999, "reset_after": 1, "max_concurrency": 1}
+        return _json({"url": self.url, "shards": 1, "session_start_limit": limit})
+
+    async def _register(self, request: web.Request) -> web.Response:
+        self.commands = await request.json()
+        known = {"application_id": str(self.world.bot.id), "version": "1"}
+        return _json([{**c, **known, "id": str(n)} for n, c in enumerate(self.commands, 1)])
+
+    async def _channel(self, request: web.Request) -> web.Response:
+        return _json(self.world.channel_payload(self._room(request)))
+
+    async def _history(self, request: web.Request) -> web.Response:
+        room, after = self._room(request), int(request.query.get("after", 0))
+        limit = int(request.query.get("limit", 50))
+        found = [m for m in self.world.messages.values() if m.channel == room and m.id > after][:limit]
+        return _json([self._payload(message) for message in reversed(found)])
+
+    async def _send_message(self, request: web.Request) -> web.Response:
+        body, files = await _read(request)
+        text, nonce = str(body.get("content") or "").strip(), body.get("nonce")
+        if (not text and not files) or len(text) > _LONGEST or (nonce is not None and len(nonce) > _NONCE):
+            return _refused(400, 50035, "Invalid Form Body")
+        room = self._room(request)
+        if nonce is not None and body.get("enforce_nonce") and (room.id, nonce) in self._nonces:
+            return _json(self._payload(self._nonces[room.id, nonce]))
+        reference: dict[str, Any] = body.get("message_reference") or {}
+        reply_to = int(reference["message_id"]) if reference else None
+        if reply_to is not None and reply_to not in self.world.messages:
+            if reference.get("fail_if_not_exists", True):
+                return _refused(400, 50035, "Unknown message")
+            reply_to = None
+        message = self.world.add(
+            room,
+            self.world.bot,
+            text,
+            reply_to=reply_to,
+            nonce=nonce,
+            files=files,
+            components=body.get("components") or [],
+        )
+        if nonce is not None:
+            self._nonces[room.id, nonce] = message
+        payload = self._payload(message)
+        await self.dispatch("MESSAGE_CREATE", payload)
+        return _json(payload)
+
+    def forget_nonces(self) -> None:
+        """As if some minutes had passed."""
+        self._nonces.clear()
+
+    async def _edit_message(self, request: web.Request) -> web.Response:
+        body, files = await _read(request)
+        message = self.world.messages.get(int(request.match_info["message"]))
+        if message is None:
+            return _refused(404, 10008, "Unknown Message")
+        if message.author != self.world.bot:
+            return _refused(403, 50005, "Cannot edit a message authored by another user")
+        text = str(body.get("content") or "").strip()
+        if "content" in body:
+            if not text or len(text) > _LONGEST:
+                return _refused(400, 50035, "Invalid Form Body")
+            message.history.append(message.text)
+            message.text = text
+        message.edited_at = time.time()
+        message.components = body.get("components", message.components)
+        if "attachments" in body:
+            message.files = files
+        return _json(self._payload(message))
+
+    async def _delete_message(self, request: web.Request) -> web.Response:
+        if self.world.messages.pop(int(request.match_info["message"]), None) is None:
+            return _refused(404, 10008, "Unknown Message")
+        return web.Response(status=204)
+
+    async def _type(self, request: web.Request) -> web.Response:
+        self.typing.append(self._room(request).id)
+        return web.Response(status=204)
+
+    async def _respond(self, request: web.Request) -> web.Response:
+        body, _ = await _read(request)
+        self.responses.append(body)
+        interaction = {"id": request.match_info["interaction"], "type": 2}
+        return _json({"interaction": interaction})
+
+    async def _attachment(self, request: web.Request) -> web.Response:
+        message = self.world.messages[int(request.match_info["message"])]
+        _, body, type = message.files[int(request.match_info["number"])]
+        return web.Response(body=body, headers={"Content-Type": type})
+
+    def _room(self, request: web.Request) -> Channel:
+        return self.world.channels[int(request.match_info["channel"])]
+
+    def _payload(self, message: Message) -> dict[str, Any]:
+        return self.world.message_payload(message, self.base)
+
+
+async def _read(request: web.Request) -> tuple[dict[str, Any], list[tuple[str, bytes, str]]]:
+    """The body of a request, and the files that came with it."""
+    if request.content_type != "multipart/form-data":
+        return await request.json(), []
+    form = await request.post()
+    files: list[tuple[str, bytes, str]] = []
+    for name, value in form.items():
+        if name.startswith("files[") and isinstance(value, web.FileField):
+            files.append((value.filename, value.file.read(), value.content_type))
+    return json.loads(str(form["payload_json"])), files
+
+
+def _json(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    """An answer. The header is what Discord sends: bots compare it to the letter."""
+    given = {"Content-Type": "application/json", **(headers or {})}
+    return web.Response(body=json.dumps(body).encode(), status=status, headers=given)
+
+
+def _refused(status: int, code: int, message: str) -> web.Response:
+    return _json({"message": message, "code": code}, status=status)

@@ -1,0 +1,1 @@
+"""Discord: messages, replies, threads and direct messages of a bot, through `discord.py`."""

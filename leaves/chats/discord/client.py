@@ -1,0 +1,229 @@
+"""The bot: the one file that imports `discord.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from io import BytesIO
+from typing import NamedTuple
+
+import aiohttp
+import discord
+import yarl
+from discord import app_commands
+from discord.gateway import DiscordWebSocket
+from discord.http import Route
+
+from branches.chat.leaf import DeliveryFailed
+from leaves.chats.discord.incoming import File, Where, is_text, wanted_bytes
+from leaves.chats.discord.live import Away
+from leaves.chats.discord.outgoing import Part
+
+_HISTORY = 100
+
+discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # we do not speak
+
+
+class Said(NamedTuple):
+    """A message of ours that we find in a channel; `touched` is when it was sent or last edited."""
+
+    id: int
+    text: str
+    reply_to: int | None
+    touched: float
+
+
+class Asked(NamedTuple):
+    """A slash command `/ask`."""
+
+    interaction: discord.Interaction
+    text: str
+
+
+Incoming = discord.Message | Asked
+
+
+class Bot(discord.Client):
+    """The connection to Discord. `take` gets what comes in, at once and in order; `connected` is called at each start.
+
+    Nothing that it sends mentions anybody.
+    """
+
+    def __init__(
+        self,
+        take: Callable[[Incoming], None],
+        connected: Callable[[], None],
+        *,
+        commands: bool,
+        api: str | None = None,
+    ) -> None:
+        intents = discord.Intents.none()
+        intents.guilds = intents.guild_messages = intents.dm_messages = intents.message_content = True
+        super().__init__(intents=intents, allowed_mentions=discord.AllowedMentions.none(), max_messages=None)
+        self._take, self._connected, self._api = take, connected, api
+        self._tree = app_commands.CommandTree(self) if commands else None
+        if self._tree is not None:
+            self._offer(self._tree)
+        if api is not None:
+            Route.BASE = api.rstrip("/")
+
+    def _offer(self, tree: app_commands.CommandTree[Bot]) -> None:
+        @app_commands.describe(text="what you want to know or to have done")
+        async def ask(interaction: discord.Interaction, text: str) -> None:
+            self._take(Asked(interaction, text))
+
+        tree.add_command(app_commands.Command(name="ask", description="Ask the agent something", callback=ask))
+
+    async def setup_hook(self) -> None:
+        """Offer the commands, and find the gateway that belongs to another address."""
+        if self._api is not None:
+            _, url, _ = await self.http.get_bot_gateway()
+            DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(url)
+        if self._tree is not None:
+            await self._tree.sync()
+
+    async def on_connect(self) -> None:
+        """A new session of the gateway has begun."""
+        self._connected()
+
+    async def on_message(self, message: discord.Message) -> None:
+        """Somebody said something."""
+        self._take(message)
+
+    def where(self, message: discord.Message) -> Where:
+        """Where a message stands, as far as we know without asking."""
+        channel, me = message.channel, self.user
+        parent = str(channel.parent_id) if isinstance(channel, discord.Thread) else None
+        quoted = message.reference.resolved if message.reference is not None else None
+        replies = isinstance(quoted, discord.Message) and me is not None and quoted.author.id == me.id
+        addressed = replies or (me is not None and any(user.id == me.id for user in message.mentions))
+        return Where(str(channel.id), parent, message.guild is None, addressed)
+
+    async def parent(self, channel: int) -> str | None:
+        """The channel that a thread belongs to, asked of Discord; None for what is no thread."""
+        with _failures():
+            found = await self.fetch_channel(channel)
+        return str(found.parent_id) if isinstance(found, discord.Thread) else None
+
+    def text_of(self, message: discord.Message) -> str:
+        """What a message says: names in the place of ids, and without our own mention at its begin."""
+        me = self.user
+        content = message.content
+        if me is not None:
+            for mention in (f"<@{me.id}>", f"<@!{me.id}>"):
+                content = content.strip().removeprefix(mention).removesuffix(mention)
+        for user in message.mentions:
+            content = content.replace(f"<@{user.id}>", f"@{user.display_name}").replace(
+                f"<@!{user.id}>", f"@{user.display_name}"
+            )
+        return content.strip()
+
+    async def files_of(self, message: discord.Message, characters: int) -> list[File]:
+        """The attachments of a message; text that is not too long is read."""
+        files: list[File] = []
+        for attached in message.attachments:
+            file = File(attached.filename, attached.content_type, attached.size)
+            if is_text(file.name, file.type) and wanted_bytes(file.size, characters):
+                try:
+                    with _failures():
+                        file = file._replace(body=await attached.read())
+                except (Away, DeliveryFailed):
+                    file = file._replace(type="it could not be read")
+            files.append(file)
+        return files
+
+    async def send(self, channel: int, part: Part, nonce: str, reply_to: int | None) -> int:
+        """Send a message; gives its id. The same nonce sends it once, for some minutes.
+
+        Raises `DeliveryFailed` when it can never arrive, `Away` when that is not known.
+        """
+        room = self.get_partial_messageable(channel)
+        reference = (
+            discord.MessageReference(message_id=reply_to, channel_id=channel, fail_if_not_exists=False)
+            if reply_to is not None
+            else None
+        )
+        with _failures():
+            if reference is None:
+                sent = await room.send(part.text, nonce=nonce, files=_files(part))
+            else:
+                sent = await room.send(part.text, nonce=nonce, files=_files(part), reference=reference)
+        return sent.id
+
+    async def edit(self, channel: int, message: int, part: Part) -> bool:
+        """Replace a message of ours; False when it is there no more. Raises as `send`."""
+        with _failures():
+            try:
+                await self._at(channel, message).edit(content=part.text, attachments=_files(part))
+            except discord.NotFound:
+                return False
+        return True
+
+    async def delete(self, channel: int, message: int) -> None:
+        """Delete a message of ours; it may be gone already. Raises as `send`."""
+        with _failures():
+            try:
+                await self._at(channel, message).delete()
+            except discord.NotFound:
+                return
+
+    async def show_typing(self, channel: int) -> None:
+        """Say for ten seconds that an answer is being written. Raises as `send`."""
+        with _failures():
+            await self.http.send_typing(channel)
+
+    async def ours(self, channel: int, after: int) -> list[Said]:
+        """What we sent behind this message, oldest first, as `said_after` gives it. Raises as `send`."""
+        me, found = self.user, list[Said]()
+        for message in await self.said_after(channel, after):
+            if me is not None and message.author.id == me.id:
+                reference = message.reference
+                touched = (message.edited_at or message.created_at).timestamp()
+                found.append(
+                    Said(message.id, message.content, reference.message_id if reference is not None else None, touched)
+                )
+        return found
+
+    async def said_after(self, channel: int, after: int) -> list[discord.Message]:
+        """The next 100 messages behind this one, oldest first; none where we may not read. Raises as `send`."""
+        room = self.get_partial_messageable(channel)
+        with _failures():
+            try:
+                history = room.history(limit=_HISTORY, after=discord.Object(after), oldest_first=True)
+                return [message async for message in history]
+            except discord.Forbidden:
+                return []
+
+    def _at(self, channel: int, message: int) -> discord.PartialMessage:
+        return self.get_partial_messageable(channel).get_partial_message(message)
+
+
+async def acknowledge(asked: Asked, author: str) -> None:
+    """Answer a command by repeating what was asked: the answer itself comes as a message, whenever it is ready.
+
+    Raises as `Bot.send`.
+    """
+    with _failures():
+        await asked.interaction.response.send_message(
+            f"**{discord.utils.escape_markdown(author)}**: {asked.text[:1800]}",
+            allowed_mentions=discord.AllowedMentions.none(),
+        )
+
+
+def _files(part: Part) -> list[discord.File]:
+    return [discord.File(BytesIO(file.text.encode()), file.name) for file in part.files]
+
+
+@contextmanager
+def _failures() -> Generator[None]:
+    """Errors of the SDK and of the network as ours."""
+    try:
+        yield
+    except (discord.DiscordServerError, discord.RateLimited) as error:
+        raise Away(str(error)) from error
+    except discord.HTTPException as error:
+        if error.status == 429:
+            raise Away(str(error)) from error
+        raise DeliveryFailed(f"Discord refuses it: {error}") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise Away(f"Discord cannot be reached: {error}") from error

@@ -1,0 +1,335 @@
+"""The chat leaf of Discord: a channel, a thread or a direct message is a conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from branches.chat import ChatAfferent, ChatChunk, ChatEfferent, ChatStreamCompleted
+from branches.chat.leaf import ChatPort, DeliveryFailed
+from branches.chat.windows import Window
+from branches.secret import Secret
+from journals import InvalidEntry, Record
+from leaves.chats.discord.incoming import author, is_meant, prompt
+from leaves.chats.discord.live import Away, Live
+from leaves.chats.discord.options import TOKEN, DiscordOptions
+from leaves.chats.discord.outgoing import Part, nonce, parts
+from leaves.chats.discord.recovery import before
+from policies import Clock, SystemClock
+
+if TYPE_CHECKING:
+    import discord
+
+    from leaves.chats.discord.client import Asked, Bot, Incoming
+
+SESSION = "discord:"
+TYPING_EVERY_S = 8.0
+TYPING_AT_MOST_S = 600.0
+_COMMAND = "ask:"
+_REMEMBERED = 10_000
+_LONGEST_WAIT_S = 30.0
+_EPOCH_MS = 1_420_070_400_000
+_CLOCKS_DIFFER_S = 60.0
+_log = logging.getLogger("coven.chat")
+
+T = TypeVar("T")
+
+
+class Discord:
+    """One Discord bot.
+
+    A message is one prompt for ever, by its id in the journal. An answer is sent once: each of its messages has a
+    nonce that comes from the answer's id, and the first delivery to a conversation after a start looks at what is
+    there already.
+    """
+
+    def __init__(self, options: DiscordOptions, name: str, *, clock: Clock | None = None) -> None:
+        """Raises `SecretUnset` if there is no token."""
+        self._options, self._name, self._clock = options, name, clock or SystemClock()
+        self._token = options.token or Secret(f"${{{TOKEN}}}", os.environ)
+        self._token.reveal()
+        self._bot: Bot | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is known of the world: a start, also one after a failure."""
+        self._waiting: dict[int, deque[Incoming]] = {}
+        self._heard: OrderedDict[int, None] = OrderedDict()
+        self._last: dict[int, int] = {}
+        self._looked: set[str] = set()
+        self._live: dict[str, Live] = {}
+        self._typing: dict[str, asyncio.Task[None]] = {}
+        self._asked: OrderedDict[str, int | None] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<Discord {self._name} {len(self._last)} channels, {len(self._live)} answers being written>"
+
+    @property
+    def window(self) -> Window:
+        """See `WindowedLeaf`."""
+        return self._options.window
+
+    async def run(self, port: ChatPort, ready: Callable[[], None]) -> None:
+        """See `ChatLeaf.run`. Raises what `discord.py` raises for a bad token and for intents that are not granted."""
+        Bot = _bot()
+        self._begin()
+        self._port = port
+        connections = 0
+
+        def connected() -> None:
+            nonlocal connections
+            connections += 1
+            if connections == 1:
+                ready()
+            else:
+                self._tasks.create_task(self._catch_up())
+
+        bot = Bot(self._take, connected, commands=self._options.commands, api=self._options.api)
+        async with bot, asyncio.TaskGroup() as self._tasks:
+            self._bot = bot
+            await bot.start(self._token.reveal())
+            raise ConnectionError("the connection to Discord has ended")
+
+    async def deliver(self, message: Record[ChatEfferent]) -> str | None:
+        """See `ChatLeaf.deliver`; gives the id of the answer's first message. Waits as long as Discord is away."""
+        channel, bot = _channel(message.session), self._connected
+        wanted = parts(
+            message.entry.text, attach_over=self._options.attach_over, max_messages=self._options.max_messages
+        )
+        reply_to = await self._reply_to(message)
+        key = message.correlation_id or message.id
+        self._asked.pop(key, None)  # what of its stream comes late is shown no more
+        live = self._live.pop(key, None)
+        there = await live.close() if live is not None else []
+        sent: list[int] = []
+        looked = message.session in self._looked
+        self._looked.add(message.session)
+        while True:
+            try:
+                if not looked:
+                    sent, there = await self._find(bot, channel, message, wanted, reply_to)
+                    looked = True
+                ids = await self._send(bot, channel, message, wanted, reply_to, sent, there)
+                break
+            except Away as error:
+                looked, sent = False, []
+                await self._away(error)
+        self._stop_typing(message.correlation_id)
+        return str(ids[0])
+
+    async def show(self, chunk: Record[ChatChunk | ChatStreamCompleted]) -> None:
+        """See `StreamingLeaf.show`."""
+        entry, key = chunk.entry, chunk.correlation_id
+        if not self._options.stream or key is None or not isinstance(entry, ChatChunk) or key not in self._asked:
+            return
+        live = self._live.get(key)
+        if live is None:
+            live = self._live[key] = Live(
+                self._connected, _channel(chunk.session), self._asked[key], self._clock, self._options.edit_every_s
+            )
+            self._tasks.create_task(live.run())
+        if entry.index == 0:
+            live.begin(entry.stream)
+        if entry.stream == live.stream:
+            live.write(entry.text)
+            self._stop_typing(key)
+
+    @property
+    def _connected(self) -> Bot:
+        assert self._bot is not None, "deliver and show are called while run is"
+        return self._bot
+
+    async def _send(
+        self,
+        bot: Bot,
+        channel: int,
+        message: Record[ChatEfferent],
+        wanted: list[Part],
+        reply_to: int | None,
+        sent: list[int],
+        there: list[int],
+    ) -> list[int]:
+        """Bring the answer: what was sent stays, what was being written becomes it, the rest is new."""
+        ids = list(sent)
+        for number, part in enumerate(wanted[len(sent) :], len(sent)):
+            if there and await bot.edit(channel, there[0], part):
+                ids.append(there.pop(0))
+                continue
+            del there[:1]
+            ids.append(await bot.send(channel, part, nonce(message.id, number), reply_to if number == 0 else None))
+        while there:
+            await bot.delete(channel, there[0])
+            del there[0]
+        return ids
+
+    async def _find(
+        self, bot: Bot, channel: int, message: Record[ChatEfferent], wanted: list[Part], reply_to: int | None
+    ) -> tuple[list[int], list[int]]:
+        """What was sent of this answer before, and what is left of it that was still being written."""
+        committed = message.time - _CLOCKS_DIFFER_S
+        found = {said.id: said for said in await bot.ours(channel, _snowflake(committed))}
+        if reply_to is not None:
+            found |= {said.id: said for said in await bot.ours(channel, reply_to)}
+        for live in self._live.values():
+            for id in live.messages:
+                found.pop(id, None)
+        return before([found[id] for id in sorted(found)], [part.text for part in wanted], reply_to, committed)
+
+    async def _reply_to(self, message: Record[ChatEfferent]) -> int | None:
+        """The message that this one answers, where that is a message."""
+        key = message.correlation_id
+        if key is not None and key in self._asked:
+            return self._asked[key]
+        asked = await self._port.prompt_of(message)
+        return None if asked is None else _message_id(asked)
+
+    def _take(self, incoming: Incoming) -> None:
+        """Queue what came behind the rest of its channel: attachments take their time, and order holds."""
+        id, channel = _ids(incoming)
+        if id in self._heard:
+            return
+        self._heard[id] = None
+        if len(self._heard) > _REMEMBERED:
+            self._heard.popitem(last=False)
+        queue = self._waiting.get(channel)
+        if queue is not None:
+            queue.append(incoming)
+            return
+        queue = self._waiting[channel] = deque([incoming])
+        self._tasks.create_task(self._work(channel, queue))
+
+    async def _work(self, channel: int, queue: deque[Incoming]) -> None:
+        while queue:
+            incoming = queue[0]
+            await (self._hear_command(incoming) if isinstance(incoming, tuple) else self._hear(incoming))
+            queue.popleft()
+        del self._waiting[channel]
+
+    async def _hear(self, message: discord.Message) -> None:
+        channel, bot = message.channel.id, self._connected
+        self._last[channel] = max(message.id, self._last.get(channel, 0))
+        if message.author.bot or message.webhook_id is not None or message.is_system():
+            return
+        where, options = bot.where(message), self._options
+        in_thread = options.channels and not where.direct and where.channel not in options.channels
+        if in_thread and where.parent is None:
+            try:
+                where = where._replace(parent=await bot.parent(channel))
+            except DeliveryFailed:
+                return
+        if not is_meant(where, options):
+            return
+        files = await bot.files_of(message, options.attachment_chars)
+        name = author(message.author.display_name)
+        text = prompt(bot.text_of(message), name if options.name_authors else None, files, options.attachment_chars)
+        if text.strip():
+            await self._record(channel, name, text, str(message.id))
+
+    async def _hear_command(self, asked: Asked) -> None:
+        from leaves.chats.discord.client import acknowledge
+
+        interaction = asked.interaction
+        channel, name = interaction.channel_id or 0, author(interaction.user.display_name)
+        text = prompt(asked.text, name if self._options.name_authors else None, (), 0)
+        await self._record(channel, name, text, f"{_COMMAND}{interaction.id}")
+        try:
+            await acknowledge(asked, name)
+        except (Away, DeliveryFailed) as error:
+            _log.warning("a command could not be acknowledged; its answer comes as a message: %s", error)
+
+    async def _record(self, channel: int, sender: str, text: str, message_id: str) -> None:
+        try:
+            record = await self._port.receive(f"{SESSION}{channel}", sender, text, message_id)
+        except InvalidEntry as error:
+            _log.warning("a message from Discord cannot be recorded: %s", error)
+            return
+        self._asked[record.id] = _message_id(record)
+        if len(self._asked) > _REMEMBERED:
+            self._asked.popitem(last=False)
+        if record.id not in self._typing:
+            self._typing[record.id] = self._tasks.create_task(self._type(record.id, channel))
+
+    async def _type(self, key: str, channel: int) -> None:
+        """Show that an answer is awaited. It is a courtesy: when Discord refuses, nothing is shown."""
+        until = self._clock.now() + TYPING_AT_MOST_S
+        try:
+            while self._clock.now() < until:
+                await self._connected.show_typing(channel)
+                await self._sleep(TYPING_EVERY_S)
+        except (Away, DeliveryFailed) as error:
+            _log.debug("typing is not shown: %s", error)
+        finally:
+            self._typing.pop(key, None)
+
+    def _stop_typing(self, key: str | None) -> None:
+        task = self._typing.pop(key, None) if key is not None else None
+        if task is not None:
+            task.cancel()
+
+    async def _catch_up(self) -> None:
+        """The gateway began anew: what was said meanwhile, where we have heard something before, it does not bring."""
+        for channel, last in list(self._last.items()):
+            for message in await self._patiently(lambda c=channel, m=last: self._connected.said_after(c, m)):
+                self._take(message)
+
+    async def _patiently(self, ask: Callable[[], Awaitable[list[T]]]) -> list[T]:
+        while True:
+            try:
+                return await ask()
+            except DeliveryFailed:
+                return []
+            except Away as error:
+                await self._away(error)
+
+    async def _away(self, error: Away) -> None:
+        _log.warning("%s; trying again", error)
+        await self._sleep(_LONGEST_WAIT_S / 6)
+
+    async def _sleep(self, seconds: float) -> None:
+        over = asyncio.Event()
+        alarm = self._clock.call_at(self._clock.now() + seconds, over.set)
+        try:
+            await over.wait()
+        finally:
+            alarm.cancel()
+
+
+def _bot() -> type[Bot]:
+    try:
+        from leaves.chats.discord.client import Bot
+    except ModuleNotFoundError as missing:
+        if missing.name != "discord":
+            raise
+        raise ModuleNotFoundError(
+            "discord.py is not installed, which the leaf discord needs: pip install 'coven-bus[discord]'",
+            name="discord",
+        ) from None
+    return Bot
+
+
+def _channel(session: str) -> int:
+    """The channel of a conversation. Raises `DeliveryFailed` for a session that is none of ours."""
+    number = session.removeprefix(SESSION)
+    if number == session or not (number.isascii() and number.isdigit()):
+        raise DeliveryFailed(f"{session!r} is no conversation on Discord: these are called {SESSION}<channel id>")
+    return int(number)
+
+
+def _ids(incoming: Incoming) -> tuple[int, int]:
+    if isinstance(incoming, tuple):
+        return incoming.interaction.id, incoming.interaction.channel_id or 0
+    return incoming.id, incoming.channel.id
+
+
+def _message_id(asked: Record[ChatAfferent]) -> int | None:
+    id = asked.entry.message_id or ""
+    return int(id) if id.isascii() and id.isdigit() else None
+
+
+def _snowflake(time: float) -> int:
+    """The smallest id that Discord gives at this time."""
+    return max(0, int(time * 1000) - _EPOCH_MS) << 22

@@ -1,0 +1,85 @@
+"""An answer as Discord takes it: messages of at most 2,000 characters, and files for what is too long to read there."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import NamedTuple
+
+from branches.chat.splitting import split
+
+LIMIT = 2000
+CURSOR = "▌"
+"""Stands at the end of a message that is still being written."""
+EMPTY = "*(an empty answer)*"
+_FILES = 10
+_BLOCK = re.compile(r"^(?P<marks>`{3,})[ \t]*(?P<info>[^`\n]*)\n(?P<code>.*?)\n?^(?P=marks)`*[ \t]*$", re.M | re.S)
+_ENDINGS = {
+    "": "txt",
+    "bash": "sh",
+    "c++": "cpp",
+    "csharp": "cs",
+    "javascript": "js",
+    "kotlin": "kt",
+    "markdown": "md",
+    "python": "py",
+    "ruby": "rb",
+    "rust": "rs",
+    "shell": "sh",
+    "text": "txt",
+    "typescript": "ts",
+}
+
+
+class Attached(NamedTuple):
+    """A file that goes with a message."""
+
+    name: str
+    text: str
+
+
+class Part(NamedTuple):
+    """One message."""
+
+    text: str
+    files: tuple[Attached, ...] = ()
+
+
+def parts(text: str, *, attach_over: int, max_messages: int) -> list[Part]:
+    """The messages of an answer, at least one. Long code, or all of a very long answer, are files of the last one."""
+    files: list[Attached] = []
+
+    def attach(block: re.Match[str]) -> str:
+        if len(block[0]) <= attach_over or len(files) == _FILES - 1:
+            return block[0]
+        name = f"code-{len(files) + 1}.{_ending(block['info'])}"
+        files.append(Attached(name, block["code"] + "\n"))
+        return f"(attached: `{name}`)"
+
+    messages = split(_BLOCK.sub(attach, text), LIMIT) or [EMPTY]
+    if len(messages) > max_messages:
+        beginning = split(text, LIMIT - 100)[0]
+        return [Part(f"{beginning}\n\n(the whole answer is attached: `answer.md`)", (Attached("answer.md", text),))]
+    bare = [Part(message.strip()) for message in messages]
+    return [*bare[:-1], bare[-1]._replace(files=tuple(files))]
+
+
+def unfinished(text: str) -> list[str]:
+    """The messages of an answer that is still being written."""
+    return [message.strip() for message in split(f"{text.rstrip()} {CURSOR}", LIMIT)]
+
+
+def is_unfinished(message: str) -> bool:
+    """Whether a message that we find is one that was still being written."""
+    return CURSOR in message[-20:]
+
+
+def nonce(id: str, number: int) -> str:
+    """The nonce of the numbered message of what has this id: Discord takes one nonce of a bot once."""
+    return hashlib.blake2b(f"{id}:{number}".encode(), digest_size=12).hexdigest()
+
+
+def _ending(info: str) -> str:
+    language = info.strip().split(" ")[0].lower()
+    ending = _ENDINGS.get(language, language)
+    return ending if re.fullmatch(r"[a-z0-9]{1,8}", ending) else "txt"

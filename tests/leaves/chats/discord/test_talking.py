@@ -1,0 +1,194 @@
+"""What people say to the bot, and what it says to them."""
+
+from __future__ import annotations
+
+import pytest
+from discord.errors import LoginFailure
+
+from branches.chat import ChatEfferentDraft, ChatUndelivered
+from branches.secret import Secret
+from coven.testing import ManualClock
+from coven.testing.discord import Kind
+
+
+async def test_a_mention_is_a_prompt_and_its_answer_a_reply(echoing):
+    async with echoing.bot():
+        asked = await echoing.discord.say("hello")
+        await echoing.delivered(1)
+    (prompt,) = await echoing.prompts(1)
+    (reply,) = echoing.messages()
+    assert prompt.session == f"discord:{echoing.world.general.id}"
+    assert (prompt.entry.sender, prompt.entry.text) == ("Ada", "Ada: hello")
+    assert prompt.entry.message_id == str(asked.id)
+    assert (reply.text, reply.reply_to) == ("<Ada: hello>", asked.id)
+    assert len(reply.nonce) == 24
+
+
+async def test_in_a_direct_message_nobody_need_be_mentioned(echoing):
+    channel = echoing.world.channel("Ada", Kind.DIRECT)
+    async with echoing.bot():
+        await echoing.discord.say("hi", channel)
+        await echoing.delivered(1)
+    assert echoing.said(channel) == ["<Ada: hi>"]
+
+
+async def test_a_thread_is_a_conversation_of_its_own_and_belongs_to_its_channel(echoing):
+    thread = echoing.world.channel("side", Kind.THREAD, echoing.world.general)
+    other = echoing.world.channel("elsewhere")
+    stray = echoing.world.channel("side of elsewhere", Kind.THREAD, other)
+    async with echoing.bot(channels=(str(echoing.world.general.id),)):
+        await echoing.discord.say("nobody hears", other)
+        await echoing.discord.say("nobody hears", stray)
+        await echoing.discord.say("in the thread", thread)
+        await echoing.discord.say("in the channel")
+        await echoing.delivered(2)
+    sessions = {prompt.session for prompt in await echoing.prompts(2)}
+    assert sessions == {f"discord:{thread.id}", f"discord:{echoing.world.general.id}"}
+    assert echoing.said(other) == echoing.said(stray) == []
+
+
+async def test_a_thread_that_the_gateway_has_not_named_is_looked_up(echoing):
+    async with echoing.bot(channels=(str(echoing.world.general.id),)):
+        thread = echoing.world.channel("new", Kind.THREAD, echoing.world.general)
+        await echoing.discord.say("hi", thread)
+        await echoing.delivered(1)
+    assert echoing.said(thread) == ["<Ada: hi>"]
+
+
+async def test_bots_and_what_is_not_addressed_to_it_are_ignored(echoing):
+    async with echoing.bot():
+        await echoing.discord.say("I am a bot", author="Other bot", bot=True)
+        await echoing.discord.say("not for you", mention=False)
+        mine = await echoing.discord.say("for you")
+        await echoing.delivered(1)
+        answer = echoing.messages()[0]
+        await echoing.discord.say("and this, by replying", mention=False, reply_to=answer)
+        await echoing.discord.say("to somebody else", mention=False, reply_to=mine)
+        await echoing.discord.say("last")
+        await echoing.delivered(3)
+    texts = [prompt.entry.text for prompt in await echoing.prompts(3)]
+    assert texts == ["Ada: for you", "Ada: and this, by replying", "Ada: last"]
+
+
+async def test_where_it_listens_to_everything_nobody_is_mentioned(echoing):
+    async with echoing.bot(listen="everything", name_authors=False):
+        await echoing.discord.say("anything", mention=False)
+        await echoing.delivered(1)
+    assert echoing.said() == ["<anything>"]
+
+
+async def test_an_order_holds_within_a_channel_also_when_attachments_take_their_time(echoing):
+    async with echoing.bot():
+        await echoing.discord.say("look", files=[("notes.md", b"# Notes", "text/markdown")])
+        await echoing.discord.say("and now this")
+        await echoing.delivered(2)
+    assert [prompt.entry.text for prompt in await echoing.prompts(2)] == [
+        "Ada: look\n\n[attached: notes.md, text/markdown, 7 bytes]\n# Notes",
+        "Ada: and now this",
+    ]
+
+
+async def test_attachments_are_named_and_their_text_is_given_up_to_a_limit(stage):
+    files = [("a.txt", b"x" * 30, "text/plain"), ("b.png", b"\x89PNG", "image/png"), ("c.py", b"print()", "")]
+    async with stage.bot(attachment_chars=20):
+        await stage.discord.say("see", files=files)
+        (prompt,) = await stage.prompts(1)
+    assert prompt.entry.text.split("\n\n")[1:] == [
+        f"[attached: a.txt, text/plain, 30 bytes, the first 20 of 30 characters]\n{'x' * 20}",
+        "[attached: b.png, image/png, 4 bytes]",
+        "[attached: c.py, unknown type, 7 bytes, too long to show]",
+    ]
+
+
+async def test_a_long_answer_is_several_messages_and_only_the_first_replies(stage):
+    text = "\n\n".join(f"Paragraph {number}. {'words ' * 60}" for number in range(12))
+    async with stage.bot():
+        asked = await stage.discord.say("tell me all")
+        (prompt,) = await stage.prompts(1)
+        await stage.answer(prompt, text)
+        await stage.delivered(1)
+    sent = stage.messages()
+    assert len(sent) == 3
+    assert all(len(message.text) <= 2000 for message in sent)
+    assert "".join("".join(m.text for m in sent).split()) == "".join(text.split())
+    assert [message.reply_to for message in sent] == [asked.id, None, None]
+    assert len({message.nonce for message in sent}) == 3
+
+
+async def test_long_code_and_very_long_answers_are_files(stage):
+    code = "\n".join(f"line_{number} = {number}" for number in range(500))
+    async with stage.bot(max_messages=2):
+        await stage.discord.say("write a program")
+        (prompt,) = await stage.prompts(1)
+        await stage.answer(prompt, f"Here it is:\n```python\n{code}\n```\nEnjoy.")
+        await stage.answer(prompt, "word " * 2000)
+        await stage.delivered(2)
+    program, essay = stage.messages()
+    assert program.text == "Here it is:\n(attached: `code-1.py`)\nEnjoy."
+    assert [(name, body) for name, body, _ in program.files] == [("code-1.py", f"{code}\n".encode())]
+    assert essay.text.endswith("(the whole answer is attached: `answer.md`)")
+    assert essay.files[0][1] == b"word " * 2000
+
+
+async def test_an_empty_answer_says_so(stage):
+    async with stage.bot():
+        await stage.discord.say("hm")
+        (prompt,) = await stage.prompts(1)
+        await stage.answer(prompt, " \n")
+        await stage.delivered(1)
+    assert stage.said() == ["*(an empty answer)*"]
+
+
+async def test_a_channel_that_is_gone_is_noted_and_others_go_on(stage):
+    gone = stage.world.channel("soon gone")
+    async with stage.bot():
+        await stage.discord.say("first", gone)
+        await stage.discord.say("second")
+        first, second = await stage.prompts(2)
+        del stage.world.channels[gone.id]
+        await stage.answer(first, "nobody hears")
+        (outcome,) = await stage.delivered(1)
+        await stage.answer(second, "heard")
+        await stage.delivered(2)
+    assert isinstance(outcome.entry, ChatUndelivered)
+    assert "Unknown Channel" in outcome.entry.error
+    assert stage.said() == ["heard"]
+
+
+async def test_a_session_that_is_no_channel_is_noted(stage):
+    async with stage.bot():
+        await stage.journal.append(ChatEfferentDraft(text="hi"), session="console")
+        (outcome,) = await stage.delivered(1)
+    assert "no conversation on Discord" in outcome.entry.error
+
+
+async def test_typing_is_shown_while_an_answer_is_awaited(stage):
+    clock = ManualClock()
+    async with stage.bot(clock=clock):
+        await stage.discord.say("think")
+        (prompt,) = await stage.prompts(1)
+        await stage.discord.until(lambda: len(stage.discord.typing) == 1)
+        await clock.until_pending()
+        clock.advance(8)
+        await stage.discord.until(lambda: len(stage.discord.typing) == 2)
+        await clock.until_pending()
+        await stage.answer(prompt, "thought")
+        await stage.delivered(1)
+    assert clock.pending == 0
+
+
+async def test_a_slash_command_is_a_prompt(echoing):
+    async with echoing.bot(commands=True):
+        assert [command["name"] for command in echoing.discord.commands] == ["ask"]
+        await echoing.discord.command("ask", text="what is new?")
+        await echoing.delivered(1)
+        (response,) = await echoing.discord.until(lambda: echoing.discord.responses)
+    assert response["data"]["content"] == "**Ada**: what is new?"
+    assert echoing.said() == ["<Ada: what is new?>"]
+
+
+async def test_a_wrong_token_is_said(stage):
+    wrong = Secret("${TOKEN}", {"TOKEN": "wrong"})
+    with pytest.raises(LoginFailure):
+        async with stage.bot(token=wrong):
+            pass
