@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from journals._attempts import PATIENCE_S, Attempts
 from journals._envelope import Envelope
 from journals._errors import ClaimLost, FenceRefused, Unacknowledged
 from journals._faults import ARMED, fault_point
@@ -64,9 +65,16 @@ class RouteCursor:
     """
 
     def __init__(
-        self, log: Log, envelope: Envelope, name: str, owner: str, term: Term, clock: Callable[[], float]
+        self,
+        log: Log,
+        envelope: Envelope,
+        name: str,
+        owner: str,
+        term: Term,
+        clock: Callable[[], float],
+        patience: float = PATIENCE_S,
     ) -> None:
-        self._log, self._envelope, self._clock = log, envelope, clock
+        self._log, self._envelope, self._clock, self._patience = log, envelope, clock, patience
         self.name, self.owner, self.term = name, owner, term
         self.subject = f"cursor.{to_token(name, 'route')}"
         self.position = self.floor = 0
@@ -85,21 +93,22 @@ class RouteCursor:
         """Take the cursor over for a source of this incarnation; gives the source position to go on behind.
 
         `start` is where a cursor begins that was never written. Raises `ClaimLost` when a router that began later
-        has it, and what the log raises.
+        has it, `StoreUnavailable` when the store answers and does not take it, and what the log raises.
         """
         if ARMED:
             fault_point(self._log.name, "cursor", "take", "before")
+        attempts = Attempts(self._patience)
         while True:
             try:
-                position = await self._take(incarnation, start)
+                position = await self._take(incarnation, start, attempts)
                 break
-            except (FenceRefused, Unacknowledged):
-                continue
+            except (FenceRefused, Unacknowledged) as error:
+                await attempts.failed(error)
         if ARMED:
             fault_point(self._log.name, "cursor", "take", "after")
         return position
 
-    async def _take(self, incarnation: str, start: int) -> int:
+    async def _take(self, incarnation: str, start: int, attempts: Attempts) -> int:
         state, claimed = await self._claim(incarnation, start)
         position, floor = (state.position, state.floor) if state.incarnation == incarnation else (start, 0)
         mark = f"{self.name}:{incarnation}:"
@@ -112,6 +121,7 @@ class RouteCursor:
                         # it was written alone, so all before it had arrived
                         position, floor = max(position, arrived), max(floor, arrived - 1)
         self._incarnation, self._fence, self.position, self.floor = incarnation, claimed, position, floor
+        attempts.begin()
         await self.save(position, floor)
         return position
 
@@ -164,6 +174,7 @@ class RouteCursor:
 
     async def _claim(self, incarnation: str, start: int) -> tuple[CursorState, int]:
         """The state that was found, with `since` filled in, and the position of our claim on it."""
+        attempts = Attempts(self._patience)
         while True:
             found, since, newest = await self._find()
             if found is None:
@@ -172,9 +183,11 @@ class RouteCursor:
                 raise self._lost(found, newest)
             since = found.since or since
             state = CursorState(self.owner, found.incarnation, found.position, since, self.term, found.floor)
+            attempts.begin()
             try:
                 claimed = await self._log.append(self._message(state), Fence(self.subject, newest))
-            except (FenceRefused, Unacknowledged):
+            except (FenceRefused, Unacknowledged) as error:
+                await attempts.failed(error)
                 continue
             return state, claimed
 

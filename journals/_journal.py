@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from journals._attempts import PATIENCE_S, Attempts
 from journals._cursor import RouteCursor, Term
 from journals._entry import Entry, EntryRegistry
 from journals._envelope import CLAIM_KIND, ID, IMPORTED, KIND, TIME, WRITER, Content, Envelope, lane_subject
@@ -30,7 +31,8 @@ class Journal(JournalReader):
     """Append, claim, read, tail. The same on JetStream and in memory; open it through a store.
 
     Appending is idempotent by id for ever: the writer knows the ids of a session from the journal itself, not from
-    a server's time window.
+    a server's time window. `patience` is how many seconds a write is tried again that a server which answers does
+    not take.
     """
 
     def __init__(
@@ -41,9 +43,10 @@ class Journal(JournalReader):
         clock: Clock = time.time,
         inline_limit: int = INLINE_LIMIT,
         body_limit: int = BODY_LIMIT,
+        patience: float = PATIENCE_S,
     ) -> None:
         super().__init__(log, Envelope(log, registry, inline_limit, body_limit))
-        self.registry, self._clock = registry, clock
+        self.registry, self._clock, self._patience = registry, clock, patience
         self._writer = secrets.token_hex(4)
         self._mark = {WRITER: self._writer}
 
@@ -122,15 +125,18 @@ class Journal(JournalReader):
         if ARMED:
             fault_point(self.name, "claim", "before")
         index = await self._indexes.acquire(subject, self.log)
+        attempts = Attempts(self._patience)
         try:
             while True:
                 is_first = index.head == 0
                 try:
                     position = await self.log.append(message, Fence(subject, index.head))
-                except (FenceRefused, Unacknowledged):
+                except (FenceRefused, Unacknowledged) as error:
+                    await attempts.failed(error)
                     await index.catch_up(self.log)
                     last = await self.log.last(subject)
                     if last is None or last.headers.get(ID) != id:
+                        attempts.begin()
                         continue
                     position = last.position
                 index.head, index.claim = max(index.head, position), max(index.claim, position)
@@ -156,7 +162,7 @@ class Journal(JournalReader):
 
     def cursor(self, name: str, owner: str, term: Term) -> RouteCursor:
         """The place in this journal where a router remembers how far it has come."""
-        return RouteCursor(self.log, self._envelope, name, owner, term, self._clock)
+        return RouteCursor(self.log, self._envelope, name, owner, term, self._clock, self._patience)
 
     # How it is done
 
@@ -186,17 +192,19 @@ class Journal(JournalReader):
         if index is None:
             index = await self._indexes.acquire(subject, self.log, claimed)
         try:
-            uncertain = False
+            attempts = None
             while True:
                 self._check_claim(index, expect)  # before looking: a newer owner may have used this very id
                 known = index.ids.get(draft.id)
                 if known is not None:
-                    return await self._known(draft, message, known, created=uncertain)
+                    return await self._known(draft, message, known, created=attempts is not None)
                 try:
                     position = await self.log.append(message, Fence(subject, index.head))
-                except (FenceRefused, Unacknowledged):
-                    uncertain = True
+                except (FenceRefused, Unacknowledged) as error:
+                    attempts = attempts or Attempts(self._patience)
+                    await attempts.failed(error)
                     await index.catch_up(self.log)
+                    attempts.begin()
                     continue
                 index.wrote_one(draft.id, position)
                 return Appended(self._record(draft, lane, position, now, extra), True)
@@ -211,21 +219,23 @@ class Journal(JournalReader):
         messages = [await envelope.outsource(each) if envelope.is_large(each) else each for each in messages]
         index = await self._indexes.acquire(messages[0].subject, self.log, 0 if expect is None else expect.position)
         try:
-            uncertain = False
+            attempts = None
             while True:
                 self._check_claim(index, expect)  # before looking: a newer owner may have used these very ids
                 known = [index.ids.get(draft.id) for draft in drafts]
                 if None not in known:
                     pairs = zip(drafts, messages, known, strict=True)
-                    return [await self._known(d, m, k or 0, created=uncertain) for d, m, k in pairs]
+                    return [await self._known(d, m, k or 0, created=attempts is not None) for d, m, k in pairs]
                 for draft, position in zip(drafts, known, strict=True):
                     if position is not None:
                         raise IdConflict(self.name, draft.session, draft.id, position)
                 try:
                     last = await self.log.append_all(messages, Fence(index.subject, index.head))
-                except (FenceRefused, Unacknowledged):
-                    uncertain = True
+                except (FenceRefused, Unacknowledged) as error:
+                    attempts = attempts or Attempts(self._patience)
+                    await attempts.failed(error)
                     await index.catch_up(self.log)
+                    attempts.begin()
                     continue
                 index.wrote([draft.id for draft in drafts], last)
                 first = last - len(drafts) + 1

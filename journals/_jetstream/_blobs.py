@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from journals._attempts import Attempts
 from journals._errors import FenceRefused, Unacknowledged
 from journals._ids import random_id
 from journals._jetstream._connection import Connection
@@ -58,13 +59,16 @@ class Blobs:
 
     async def put(self, digest: str, body: bytes) -> None:
         """Store a body under its SHA-256; does nothing if it is there. Raises `StoreFull`, `StoreUnavailable`."""
+        attempts = Attempts(self._connection.patience)
         while True:
             info, newest = await self._find(await self._opened(), digest)
             if info is not None:
                 return
+            attempts.begin()
             try:
                 await self._write(digest, body, newest)
-            except (FenceRefused, Unacknowledged):  # somebody else was faster, or nobody knows: look again
+            except (FenceRefused, Unacknowledged) as error:  # somebody else was faster, or nobody knows: look again
+                await attempts.failed(error)
                 continue
             return
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from types import TracebackType
 
+from journals._attempts import PATIENCE_S
 from journals._entry import EntryRegistry
 from journals._jetstream._blobs import Blobs
 from journals._jetstream._connection import Connection
@@ -15,8 +16,6 @@ from journals._jetstream._shared import SharedTail
 from journals._jetstream._streams import open_stream
 from journals._journal import INLINE_LIMIT, Clock, Journal
 from journals._names import check_plain_name
-
-PATIENCE_S = 30.0
 
 
 class JetStreamStore:
@@ -47,7 +46,8 @@ class JetStreamStore:
         patience: float = PATIENCE_S,
         clock: Clock = time.time,
     ) -> JetStreamStore:
-        """Connect to a server. `patience` is how many seconds an operation waits for a server that is away.
+        """Connect to a server. `patience` is how many seconds an operation waits for a server that is away, or that
+        does not take it.
 
         Raises `StoreUnavailable`, `StoreRefused`, `StoreMismatch` (too old), `InvalidName`.
         """
@@ -65,7 +65,7 @@ class JetStreamStore:
         tails = self._tails.setdefault((name, stream.created), SharedTail(stream))
         log = JetStreamLog(name, stream, self._publisher, tails, self._blobs)
         inline_limit = min(INLINE_LIMIT, self.connection.client.max_payload // 2)
-        return Journal(log, registry, clock=self._clock, inline_limit=inline_limit)
+        return Journal(log, registry, clock=self._clock, inline_limit=inline_limit, patience=self.connection.patience)
 
     async def close(self) -> None:
         """Close the connection; whatever is unanswered ends as unacknowledged."""

@@ -40,6 +40,8 @@ class FlakyLog:
         return position
 
 
-def flaky(journal: Journal, plan: Callable[[int], str | None], error: type[Exception] = Unacknowledged) -> Journal:
+def flaky(
+    journal: Journal, plan: Callable[[int], str | None], error: type[Exception] = Unacknowledged, **options: float
+) -> Journal:
     """The same journal over a log that fails by plan."""
-    return Journal(FlakyLog(journal.log, plan, error), journal.registry)  # type: ignore[arg-type]
+    return Journal(FlakyLog(journal.log, plan, error), journal.registry, **options)  # type: ignore[arg-type]
