@@ -16,7 +16,18 @@ from branches.spellcasting.calls import SETTLED_SESSION, Call, is_call, open_cal
 from branches.spellcasting.entries import SpellFault, SpellInvocation, SpellResult, SpellsSettled, SpellStarted
 from branches.spellcasting.registry import SpellRegistry
 from branches.spellcasting.spell import Casting, Spell, SpellFailed, Substrate
-from journals import Claim, ClaimLost, Entry, IdConflict, InvalidEntry, Journal, Record, Unreadable, derive_id
+from journals import (
+    Claim,
+    ClaimLost,
+    Entry,
+    IdConflict,
+    InvalidEntry,
+    InvalidName,
+    Journal,
+    Record,
+    Unreadable,
+    derive_id,
+)
 
 _log = logging.getLogger("coven.spellcasting")
 
@@ -103,6 +114,14 @@ class SpellcastingService:
                 _log.warning("%s leaves session %r alone until its restart: %s", self._name, session, lost)
                 self._lost.add(session)
                 break
+            except (InvalidEntry, InvalidName) as error:  # what somebody else wrote around it cannot be written again
+                _log.error(
+                    "%s, session %r: the invocation at position %d can have no outcome: %s",
+                    self._name,
+                    session,
+                    call.record.position,
+                    error,
+                )
             await self._settled.close(call.record.position)
         del self._waiting[session]
 

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from branches.spellcasting import SpellFailed, SpellResult, SpellsSettled, SpellStarted
+from branches.spellcasting import SpellFailed, SpellInvocation, SpellResult, SpellsSettled, SpellStarted
 from branches.spellcasting.calls import SETTLED_SESSION
 from journals import Lane, MemoryStore, derive_id
+from journals._log import Message
 
 
 async def test_an_invocation_is_started_cast_and_answered(workshop: Any, bell: Any):
@@ -410,3 +411,34 @@ async def test_its_repr_tells_how_much_is_open(workshop: Any, bell: Any):
     assert repr(service) == "<SpellcastingService spellcasting 2 calls in 1 sessions>"
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("subject", "envelope"),
+    [
+        ("in.s", {"Coven-Correlation": "caf\u00e9"}),
+        ("in.s", {"Coven-Correlation": "c" * 9000}),
+        ("in.s", {"Coven-Correlation": "c", "Coven-Origin": "caf\u00e9"}),
+        ("in." + "x" * 900, {"Coven-Correlation": "c"}),
+    ],
+)
+@pytest.mark.parametrize("body", [b"not an invocation", b"look", b"ring"])
+async def test_an_envelope_that_cannot_be_written_again_stops_nobody(
+    workshop: Any, caplog: pytest.LogCaptureFixture, subject: str, envelope: dict[str, str], body: bytes
+):
+    calls = {
+        b"ring": SpellInvocation(correlation_id="foreign", spell="bell.ring", arguments={"tone": "a"}),
+        b"look": SpellInvocation(correlation_id="foreign", spell="bell.look", arguments={}),
+    }
+    if body in calls:
+        body = workshop.journal.registry.encode(calls[body])
+    headers = {"Coven-Kind": "SpellInvocation", "Coven-Id": "foreign", **envelope}
+    await workshop.journal.log.append(Message(subject, headers, body))
+    async with workshop.running() as service:
+        await workshop.invoke("c1", tone="b")
+        assert (await workshop.outcome("c1")).kind == "SpellResult"
+        assert not service.done()
+    async with workshop.running() as service:  # nor the next start
+        await workshop.invoke("c2", tone="b")
+        assert (await workshop.outcome("c2")).kind == "SpellResult"
+    assert "the invocation at position 1" in caplog.text
