@@ -23,7 +23,7 @@ class DiscordServer(Gateway):
     """A Discord with one server and one bot. `async with DiscordServer() as discord:` and give the bot `discord.api`.
 
     What people do: `say`, `command`, `press`. What there is: `world`. What goes wrong: `drop`, `forget`, `again`,
-    `limits`, `hold`.
+    `limits`, `forbid`, `break_connections`, `hold`.
     """
 
     def __init__(self, token: str = "loopback-token", *, heartbeat_ms: int = 40_000) -> None:
@@ -34,6 +34,8 @@ class DiscordServer(Gateway):
         self.commands: list[dict[str, Any]] = []
         self.responses: list[dict[str, Any]] = []
         self.hold: Callable[[str], Awaitable[None]] | None = None
+        self._forbidden: set[str] = set()
+        self._broken: dict[str, int] = {}
         self.base = ""
         self._nonces: dict[tuple[int, str], Message] = {}
         self._runner: web.AppRunner | None = None
@@ -176,6 +178,8 @@ class DiscordServer(Gateway):
             place = request.match_info.get("channel", "")
             if place and int(place) not in self.world.channels:
                 return _refused(404, 10003, "Unknown Channel")
+            if kind in self._forbidden:
+                return _refused(403, 50001, "Missing Access")
             headers, wait = self.limits.count(kind, place)
             if wait is not None:
                 body = {"message": "You are being rate limited.", "retry_after": round(wait, 3), "global": False}
@@ -184,6 +188,10 @@ class DiscordServer(Gateway):
             if self.hold is not None:
                 await self.hold(kind)
             response.headers.update(headers)
+            if self._broken.get(kind, 0) > 0:
+                self._broken[kind] -= 1
+                assert request.transport is not None
+                request.transport.close()
             async with self.changed:
                 self.changed.notify_all()
             return response
@@ -244,6 +252,14 @@ class DiscordServer(Gateway):
         payload = self._payload(message)
         await self.dispatch("MESSAGE_CREATE", payload)
         return _json(payload)
+
+    def forbid(self, kind: str) -> None:
+        """The bot may not do this any more: `history`, `send`, `edit`, `delete`, `typing`."""
+        self._forbidden.add(kind)
+
+    def break_connections(self, kind: str, times: int) -> None:
+        """So many of these requests are carried out, and their connection breaks before the answer."""
+        self._broken[kind] = times
 
     def forget_nonces(self) -> None:
         """As if some minutes had passed."""

@@ -1,0 +1,251 @@
+"""One prompt for a message, one answer for a prompt, whatever breaks in between."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from branches.chat import ChatDelivered
+from coven.testing import ManualClock
+from journals import derive_id
+from leaves.chats.discord.leaf import Discord
+from leaves.chats.discord.outgoing import CURSOR
+
+
+class Killed(Exception):
+    """The process died here."""
+
+
+class DiesAfterSending(Discord):
+    """Dies between sending an answer and recording that."""
+
+    async def deliver(self, message):
+        await super().deliver(message)
+        raise Killed
+
+
+async def die(stage, text: str, *, question: str = "hello") -> None:
+    """A life that ends just after an answer was sent."""
+    async with stage.bot(leaf=DiesAfterSending) as life:
+        await stage.discord.say(question)
+        (prompt,) = await stage.prompts(1)
+        await stage.answer(prompt, text)
+        with pytest.raises(Killed):
+            await life
+
+
+async def test_a_message_that_comes_twice_is_one_prompt(echoing):
+    async with echoing.bot():
+        await echoing.discord.say("once")
+        await echoing.discord.again("MESSAGE_CREATE")
+        await echoing.delivered(1)
+        await echoing.discord.say("next")
+        await echoing.delivered(2)
+    assert [prompt.entry.text for prompt in await echoing.prompts(2)] == ["Ada: once", "Ada: next"]
+    assert echoing.said() == ["<Ada: once>", "<Ada: next>"]
+
+
+async def test_a_message_that_comes_again_in_another_life_is_the_same_prompt(echoing):
+    async with echoing.bot():
+        asked = await echoing.discord.say("once")
+        await echoing.delivered(1)
+    async with echoing.bot():
+        await echoing.discord.dispatch(
+            "MESSAGE_CREATE", echoing.world.message_payload(asked, echoing.discord.base) | {"content": "edited"}
+        )
+        await echoing.discord.say("next")
+        await echoing.delivered(2)
+    assert [prompt.entry.text for prompt in await echoing.prompts(2)] == ["Ada: once", "Ada: next"]
+    assert len(echoing.messages()) == 2
+
+
+async def test_an_answer_that_was_sent_and_not_recorded_is_not_sent_again(stage):
+    await die(stage, "the answer")
+    async with stage.bot():
+        (outcome,) = await stage.delivered(1)
+    (message,) = stage.messages()
+    assert outcome.entry == ChatDelivered(efferent=outcome.entry.efferent, receipt=str(message.id))
+
+
+async def test_that_holds_also_when_discord_has_forgotten_the_nonce(stage):
+    await die(stage, "the answer")
+    stage.discord.forget_nonces()
+    async with stage.bot():
+        await stage.delivered(1)
+    assert stage.said() == ["the answer"]
+
+
+async def test_the_nonce_alone_keeps_it_one_where_history_may_not_be_read(stage):
+    await die(stage, "the answer")
+    stage.discord.forbid("history")
+    async with stage.bot():
+        await stage.delivered(1)
+    assert stage.said() == ["the answer"]
+
+
+async def test_of_a_long_answer_only_what_is_missing_is_sent(stage):
+    text = "\n\n".join(f"Paragraph {number}. {'words ' * 60}" for number in range(12))
+    await die(stage, text)
+    stage.discord.forget_nonces()
+    whole = stage.said()
+    first, second, third = stage.messages()
+    del stage.world.messages[third.id]
+    async with stage.bot():
+        await stage.delivered(1)
+    assert stage.said() == whole
+    assert stage.messages()[:2] == [first, second]
+
+
+async def test_an_equal_answer_to_an_earlier_question_is_another_one(stage):
+    async with stage.bot():
+        await stage.discord.say("first")
+        await stage.discord.say("second")
+        first, second = await stage.prompts(2)
+        await stage.answer(first, "ok")
+        await stage.delivered(1)
+    async with stage.bot():
+        await stage.answer(second, "ok")
+        await stage.delivered(2)
+    assert stage.said() == ["ok", "ok"]
+    assert [str(message.reply_to) for message in stage.messages()] == [
+        first.entry.message_id,
+        second.entry.message_id,
+    ]
+
+
+async def test_a_lost_connection_is_resumed_and_nothing_is_lost(echoing):
+    async with echoing.bot():
+        await echoing.discord.say("before")
+        await echoing.delivered(1)
+        await echoing.discord.ask_to_reconnect()
+        await echoing.discord.say("meanwhile")
+        await echoing.delivered(2)
+        await echoing.discord.say("after")
+        await echoing.delivered(3)
+    assert (echoing.discord.identified, echoing.discord.resumed) == (1, 1)
+    assert echoing.said() == ["<Ada: before>", "<Ada: meanwhile>", "<Ada: after>"]
+
+
+async def test_a_session_that_discord_has_forgotten_begins_anew_and_what_was_missed_is_read(echoing):
+    async with echoing.bot():
+        await echoing.discord.say("before")
+        await echoing.delivered(1)
+        echoing.discord.forget()
+        echoing.world.add(
+            echoing.world.general,
+            echoing.world.person("Ada"),
+            f"<@{echoing.world.bot.id}> missed",
+            mentions=(echoing.world.bot,),
+        )
+        await echoing.discord.ask_to_reconnect()
+        await echoing.delivered(2)
+    assert echoing.discord.identified == 2
+    assert echoing.said() == ["<Ada: before>", "<Ada: missed>"]
+
+
+async def test_it_sends_heartbeats_and_identifies_once(echoing):
+    async with echoing.bot():
+        await echoing.discord.until(lambda: echoing.discord.heartbeats >= 1)
+    assert echoing.discord.identified == 1
+
+
+async def test_a_rate_limit_delays_and_loses_nothing(echoing):
+    echoing.discord.limits.rules["send"] = (2, 0.2)
+    async with echoing.bot(listen="everything"):
+        for number in range(6):
+            await echoing.discord.say(str(number), mention=False)
+        await echoing.delivered(6)
+    assert echoing.said() == [f"<Ada: {number}>" for number in range(6)]
+
+
+async def test_answers_wait_until_discord_is_back(stage):
+    clock = ManualClock()
+    async with stage.bot(clock=clock):
+        await stage.discord.say("hello")
+        (prompt,) = await stage.prompts(1)
+        await clock.until_pending()
+        stage.discord.break_connections("send", 1)
+        await stage.answer(prompt, "there")
+        await clock.until_pending(2)
+        assert stage.said() == ["there"]
+        stage.discord.forget_nonces()
+        clock.advance(5)
+        await stage.delivered(1)
+    assert stage.said() == ["there"]
+
+
+async def test_an_answer_is_edited_while_it_is_being_written_and_ends_as_the_message(stage):
+    clock = ManualClock()
+    async with stage.bot(clock=clock):
+        asked = await stage.discord.say("write")
+        (prompt,) = await stage.prompts(1)
+        await stage.write(prompt, "s", "One. ")
+        (message,) = await stage.discord.until(stage.messages)
+        assert (message.text, message.reply_to) == (f"One. {CURSOR}", asked.id)
+        await stage.write(prompt, "s", "Two. ", "Three. ", first=1)
+        await asyncio.wait_for(written(stage, 3), 10)
+        await clock.until_pending()
+        clock.advance(1.5)
+        await stage.discord.until(lambda: message.text == f"One. Two. Three. {CURSOR}")
+        await stage.answer(prompt, "One. Two. Three. Done.")
+        await stage.delivered(1)
+    assert stage.messages() == [message]
+    assert message.text == "One. Two. Three. Done."
+    assert message.history == [f"One. {CURSOR}", f"One. Two. Three. {CURSOR}"]
+
+
+async def written(stage, count: int) -> None:
+    """So many chunks went by."""
+    async for record in stage.chunks.tail(0):
+        if record.position >= count:
+            break
+
+
+async def test_a_half_written_answer_of_an_earlier_life_becomes_the_answer(stage):
+    async with stage.bot():
+        await stage.discord.say("write")
+        (prompt,) = await stage.prompts(1)
+        await stage.write(prompt, "s", "One. ")
+        await stage.discord.until(stage.messages)
+    async with stage.bot():
+        await stage.answer(prompt, "One. Two.")
+        await stage.delivered(1)
+    (message,) = stage.messages()
+    assert (message.text, message.history) == ("One. Two.", [f"One. {CURSOR}"])
+
+
+async def test_what_of_a_stream_comes_after_the_answer_is_not_shown(stage):
+    async with stage.bot():
+        await stage.discord.say("write")
+        (prompt,) = await stage.prompts(1)
+        await stage.answer(prompt, "short")
+        await stage.delivered(1)
+        await stage.write(prompt, "late", "One. ")
+        await stage.discord.say("next")
+        _, following = await stage.prompts(2)
+        await stage.answer(following, "done")
+        await stage.delivered(2)
+    assert stage.said() == ["short", "done"]
+
+
+async def test_many_conversations_at_once_lose_double_and_swap_nothing(echoing):
+    rooms = [echoing.world.channel(f"room {number}") for number in range(200)]
+    echoing.discord.limits.rules["send"] = (5, 0.3)
+    echoing.discord.limits.rules["edit"] = (5, 0.3)
+
+    async def stream() -> None:
+        async for prompt in echoing.journal.tail(0, kinds=["ChatAfferent"]):
+            await echoing.write(prompt, derive_id(prompt.id), "Thinking. ", "Still. ", complete=True)
+
+    streaming = asyncio.create_task(stream())
+    async with echoing.bot():
+        for text in ("one", "two", "three"):
+            for room in rooms:
+                await echoing.discord.say(text, room)
+        await echoing.delivered(3 * len(rooms))
+    streaming.cancel()
+    for room in rooms:
+        assert echoing.said(room) == ["<Ada: one>", "<Ada: two>", "<Ada: three>"]
+        assert len({message.reply_to for message in echoing.messages(room)}) == 3
+    assert echoing.discord.limits.refused == 0
