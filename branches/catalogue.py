@@ -23,10 +23,10 @@ class LeafKind(StrEnum):
 class LeafInfo(msgspec.Struct, frozen=True):
     """One leaf. `factory` is `module:name`, imported when the leaf is used and not before.
 
-    `options` is the struct that the YAML of this leaf is checked against, and `folders` names those of its fields that
-    are paths relative to that file; `secrets` are the environment variables it needs; `spells` are what a substrate
-    serves; `trust` says what its gates bring into a circle, for the check of the lethal trifecta: any of `private`,
-    `untrusted`, `outward`, by spell name.
+    `options` is the struct that the YAML of this leaf is checked against, and `folders` and `files` name those of its
+    fields that are paths relative to that file; `secrets` are the environment variables it needs; `spells` are what a
+    substrate serves; `trust` says what its gates bring into a circle, for the check of the lethal trifecta: any of
+    `private`, `untrusted`, `outward`, by spell name.
     """
 
     name: str
@@ -35,6 +35,7 @@ class LeafInfo(msgspec.Struct, frozen=True):
     factory: str
     options: type[msgspec.Struct] | None = None
     folders: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     spells: tuple[type[Spell], ...] = ()
     trust: dict[str, tuple[str, ...]] = {}

@@ -162,9 +162,10 @@ class Assembly:
         return await self._store.open(chunk_journal(branch.name), registry, short_lived=True)
 
     def _options(self, leaf: Leaf) -> Any:
-        """The options of a leaf, its folders relative to the configuration's."""
-        folders = {name: str(self.config.base / getattr(leaf.options, name)) for name in leaf.info.folders}
-        return msgspec.structs.replace(leaf.options, **folders) if leaf.options is not None else None
+        """The options of a leaf, its paths relative to the configuration's."""
+        given = {name: getattr(leaf.options, name) for name in (*leaf.info.folders, *leaf.info.files)}
+        paths = {name: str(self.config.base / path) for name, path in given.items() if path is not None}
+        return msgspec.structs.replace(leaf.options, **paths) if leaf.options is not None else None
 
 
 def chunk_journal(instance: str) -> str:

@@ -18,8 +18,9 @@ CATALOGUE = Catalogue(
             name="console",
             kind=LeafKind.CHAT,
             summary="this terminal, or a pipe",
-            factory="leaves.chats.console:Console",
+            factory="leaves.chats.console:open_console",
             options=ConsoleOptions,
+            files=("history",),
         ),
         LeafInfo(
             name="anthropic",

@@ -21,7 +21,7 @@ from branches.chat.service import ChatService
 from branches.service import Finished
 from journals import Journal, MemoryStore, StoreUnavailable
 from leaves.chats._terminal import LineReader, visible
-from leaves.chats.console import Console, ConsoleOptions
+from leaves.chats.console import Console, ConsoleOptions, open_console
 
 
 class Pipe:
@@ -89,7 +89,7 @@ async def texts(journal: Journal, kind: str = "ChatAfferent") -> list[str]:
 
 
 async def test_each_line_is_answered_in_order_and_the_end_of_input_finishes(journal, stdin, stdout):
-    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
     async with conversing(journal, console) as service:
         stdin.type("one\ntwo\n\nthree")
         stdin.writer.close()
@@ -100,7 +100,7 @@ async def test_each_line_is_answered_in_order_and_the_end_of_input_finishes(jour
 
 
 async def test_the_next_line_is_sent_only_after_the_answer(journal, stdin, stdout):
-    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
     async with conversing(journal, console) as service:
         stdin.type("one\ntwo\n")
         stdin.writer.close()
@@ -121,7 +121,7 @@ async def test_the_next_line_is_sent_only_after_the_answer(journal, stdin, stdou
 
 async def test_the_conversation_has_one_name_and_the_person_the_configured_one(journal, stdin, stdout):
     options = ConsoleOptions(sender="ada", session="desk")
-    console = Console(options, "chat", stdin=stdin.reader, stdout=stdout.writer)
+    console = open_console(options, "chat", stdin=stdin.reader, stdout=stdout.writer)
     async with conversing(journal, console) as service:
         stdin.type("hi\n")
         stdin.writer.close()
@@ -133,7 +133,7 @@ async def test_the_conversation_has_one_name_and_the_person_the_configured_one(j
 
 async def test_an_answer_left_over_from_before_is_printed_first(journal, stdin, stdout):
     await journal.append(ChatEfferentDraft(text="from before"), session="console")
-    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
     async with conversing(journal, console) as service:
         stdin.type("now\n")
         stdin.writer.close()
@@ -143,7 +143,7 @@ async def test_an_answer_left_over_from_before_is_printed_first(journal, stdin, 
 
 
 async def test_bytes_that_are_no_text_are_replaced_and_windows_line_ends_dropped(journal, stdin, stdout):
-    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
     async with conversing(journal, console) as service:
         stdin.type(b"caf\xff\r\n\x00\n")
         stdin.writer.close()
@@ -154,7 +154,7 @@ async def test_bytes_that_are_no_text_are_replaced_and_windows_line_ends_dropped
 
 async def test_input_that_is_closed_from_the_start_finishes_at_once(journal, stdout, monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
-    console = Console(ConsoleOptions(), "chat", stdout=stdout.writer)
+    console = open_console(ConsoleOptions(history=None), "chat", stdout=stdout.writer)
     async with conversing(journal, console) as service:
         with pytest.raises(Finished):
             await service
@@ -164,13 +164,13 @@ async def test_when_nobody_reads_the_output_the_console_finishes_and_the_answer_
     journal, stdin, stdout
 ):
     stdout.reader.close()
-    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
     async with conversing(journal, console) as service:
         stdin.type("one\n")
         with pytest.raises(Finished):
             await service
     again = Pipe()
-    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=again.writer)
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=again.writer)
     async with conversing(journal, console) as service:
         await journal.wait_for(lambda r: r.kind == "ChatDelivered", timeout=10)
     assert again.printed() == "<one>\n"
@@ -178,7 +178,7 @@ async def test_when_nobody_reads_the_output_the_console_finishes_and_the_answer_
 
 
 async def test_a_message_for_another_conversation_is_refused(journal, stdin, stdout):
-    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
     async with conversing(journal, console):
         await journal.append(ChatEfferentDraft(text="lost"), session="elsewhere")
         outcome = await journal.wait_for(lambda r: r.kind == "ChatUndelivered", timeout=10)
@@ -193,7 +193,7 @@ async def test_a_slow_reader_does_not_block_the_process(journal, stdin, stdout):
         async for record in journal.tail(0, kinds=["ChatAfferent"]):
             await journal.append(ChatEfferentDraft(text=long), session="console", cause=record)
 
-    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
     async with conversing(journal, console, shout) as service:
         stdin.type("go\n")
         await journal.wait_for(lambda r: r.kind == "ChatEfferent", timeout=10)
@@ -214,7 +214,7 @@ def terminal():
 
 async def test_on_a_terminal_a_person_types_asks_for_help_and_quits(journal, terminal, capsys):
     stream, keys = terminal
-    console = Console(ConsoleOptions(), "chat", stdin=stream, stdout=stream)
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stream, stdout=stream)
     async with conversing(journal, console) as service:
         keys.send_text("hello\r")
         await journal.wait_for(lambda r: r.kind == "ChatDelivered", timeout=10)
@@ -227,7 +227,9 @@ async def test_on_a_terminal_a_person_types_asks_for_help_and_quits(journal, ter
 @pytest.mark.parametrize("key", ["\x04", "\x03"], ids=["Ctrl-D", "Ctrl-C"])
 async def test_on_a_terminal_the_usual_keys_end_it(journal, terminal, key):
     stream, keys = terminal
-    async with conversing(journal, Console(ConsoleOptions(), "chat", stdin=stream, stdout=stream)) as service:
+    async with conversing(
+        journal, open_console(ConsoleOptions(history=None), "chat", stdin=stream, stdout=stream)
+    ) as service:
         keys.send_text(key)
         with pytest.raises(Finished):
             await service
@@ -235,14 +237,14 @@ async def test_on_a_terminal_the_usual_keys_end_it(journal, terminal, key):
 
 async def test_pasted_lines_are_one_message_and_a_path_is_no_command(journal, terminal):
     stream, keys = terminal
-    async with conversing(journal, Console(ConsoleOptions(), "chat", stdin=stream, stdout=stream)):
+    async with conversing(journal, open_console(ConsoleOptions(history=None), "chat", stdin=stream, stdout=stream)):
         keys.send_text("\x1b[200~line one\nline two\x1b[201~\r/etc/hosts\r")
         await journal.wait_for(lambda r: r.kind == "ChatAfferent" and r.entry.text == "/etc/hosts", timeout=10)
     assert await texts(journal) == ["line one\nline two", "/etc/hosts"]
 
 
 async def test_a_delivery_to_another_conversation_raises(stdin, stdout, journal):
-    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
     draft = await journal.append(ChatEfferentDraft(text="x"), session="elsewhere")
     with pytest.raises(DeliveryFailed):
         await console.deliver(draft.record)
@@ -254,7 +256,7 @@ async def test_a_line_that_could_not_be_recorded_is_sent_again_when_the_service_
         async def receive(self, *_):
             raise StoreUnavailable("the server is away")
 
-    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
     stdin.type("one\ntwo\n")
     stdin.writer.close()
     with pytest.raises(StoreUnavailable):
@@ -267,7 +269,7 @@ async def test_a_line_that_could_not_be_recorded_is_sent_again_when_the_service_
 
 
 async def test_input_that_arrives_between_two_lives_of_the_service_is_not_lost(journal, stdin, stdout):
-    console = Console(ConsoleOptions(), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
     async with conversing(journal, console):
         stdin.type("one\n")
         await journal.wait_for(lambda r: r.kind == "ChatDelivered", timeout=10)

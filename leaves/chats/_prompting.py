@@ -1,0 +1,166 @@
+"""The console of a terminal: a prompt, and above it what is said, while it is being written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TextIO
+
+from branches.chat import ChatChunk, ChatEfferent, ChatStreamCompleted
+from branches.chat.leaf import ChatPort
+from journals import Record, random_id
+from leaves.chats._terminal import visible
+from leaves.chats._writing import Writing
+from leaves.chats.console import Console, ConsoleOptions, Typed, told
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.formatted_text import StyleAndTextTuples
+    from prompt_toolkit.history import History
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+PROMPT = "you> "
+HELP = """\
+Type a message and press Enter; pasted lines stay one message.
+  Alt-Enter, or \\ at the end of a line and Enter: go on in a new line
+  Up, Ctrl-R: what was typed before
+  /help   show this
+  /quit   stop everything in order, as Ctrl-D and Ctrl-C do; starting again goes on with this conversation
+In another terminal, `coven journal tail chat` shows what is recorded.
+"""
+
+
+class PromptingConsole(Console):
+    """Prompts a person, also while an answer is being written above the prompt."""
+
+    interactive = True
+
+    def __init__(self, options: ConsoleOptions, name: str, stdin: TextIO, stdout: TextIO) -> None:
+        super().__init__(options, name, stdin, stdout)
+        self._colour = colours(os.environ)
+        self._writing = Writing()
+        self._session: PromptSession[str] | None = None
+        self._sender = "coven"
+
+    async def run(self, port: ChatPort, ready: Callable[[], None]) -> None:
+        """See `ChatLeaf.run`."""
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.patch_stdout import patch_stdout
+
+        self._session = PromptSession(history=_history(self._options.history), key_bindings=_keys())
+        with patch_stdout(raw=True):  # logs, which others print
+            ready()
+            while True:
+                if self._typed is not None:
+                    await self._send(port, self._typed)
+                    self._typed = None
+                try:
+                    text = await self._session.prompt_async(self._message, handle_sigint=False)
+                except (EOFError, KeyboardInterrupt):
+                    return
+                match text.strip():
+                    case "":
+                        pass
+                    case "/quit" | "/exit":
+                        return
+                    case "/help":
+                        await self._put(HELP)
+                    case word if word.startswith("/") and word[1:].isalpha():
+                        await self._put(f"{word} is no command, and was not sent; /help lists the commands\n")
+                    case _:
+                        self._typed = Typed(random_id(), text)
+
+    async def show(self, chunk: Record[ChatChunk | ChatStreamCompleted]) -> None:
+        """See `StreamingLeaf.show`. A stream that has ended waits for its message, which ends the line."""
+        entry = chunk.entry
+        if chunk.session != self._options.session or not isinstance(entry, ChatChunk):
+            return
+        lines = self._writing.add(
+            entry.stream, chunk.correlation_id, visible(entry.text), f"{self._sender}> ", self._room()
+        )
+        if lines:
+            await self._put(lines)
+        elif self._session is not None:
+            self._session.app.invalidate()
+
+    async def _print(self, message: Record[ChatEfferent]) -> None:
+        text = visible(told(message.entry))
+        self._sender = visible(message.entry.sender) or self._sender
+        lines = self._writing.finish(message.correlation_id, text) if message.entry.question is None else None
+        if lines is None:
+            lines = f"{self._writing.rest()}{self._styled(f'{self._sender}>')} {text}\n"
+        await self._put(lines + "\n")
+
+    async def _put(self, lines: str) -> None:
+        """Put whole lines above the prompt, for good."""
+        from prompt_toolkit.application import in_terminal
+
+        async with in_terminal():
+            if self._session is not None:
+                output = self._session.app.output
+                output.write_raw(lines)
+                output.flush()
+
+    def _styled(self, text: str) -> str:
+        return f"\x1b[1m{text}\x1b[0m" if self._colour else text
+
+    def _message(self) -> StyleAndTextTuples:
+        """What stands before the input: the line that is being written, and who is asked for what."""
+        assert self._session is not None
+        bold = "bold" if self._colour else ""
+        live = self._writing.live
+        above: StyleAndTextTuples = [("", f"{live}\n")] if live and not self._session.app.is_done else []
+        if not self._questions:
+            return [*above, (bold, PROMPT)]
+        choices = self._questions[0].entry.choices
+        return [*above, (bold, f"{'/'.join(map(visible, choices)) or 'your answer'}> ")]
+
+    def _room(self) -> int:
+        """How many characters may stand live: half of the terminal."""
+        if self._session is None:
+            return 1000
+        size = self._session.app.output.get_size()
+        return max(20, size.columns * (size.rows // 2))
+
+
+def colours(environ: Mapping[str, str]) -> bool:
+    """Whether a terminal gets any style: not with `NO_COLOR`, nor where it can do none."""
+    return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def _keys() -> KeyBindings:
+    """Enter sends; Alt-Enter, and Enter behind a backslash, begin a new line."""
+    from prompt_toolkit.application import get_app
+    from prompt_toolkit.filters import Condition
+    from prompt_toolkit.key_binding import KeyBindings
+
+    keys = KeyBindings()
+
+    def unfinished() -> bool:
+        document = get_app().current_buffer.document
+        return document.is_cursor_at_the_end and document.text.endswith("\\")
+
+    def begin_line(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    def go_on(event: KeyPressEvent) -> None:
+        event.current_buffer.delete_before_cursor()
+        event.current_buffer.insert_text("\n")
+
+    keys.add("escape", "enter")(begin_line)
+    keys.add("enter", filter=Condition(unfinished))(go_on)
+    return keys
+
+
+def _history(path: str | None) -> History:
+    """What was typed at earlier starts, readable by its owner alone; kept in memory where no file can be written."""
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+    if path is None:
+        return InMemoryHistory()
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(path)

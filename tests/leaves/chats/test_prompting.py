@@ -1,0 +1,179 @@
+"""The console on a real pseudo-terminal: streams, history, more than one line, questions, colour."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import re
+import stat
+import tty
+from contextlib import asynccontextmanager
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from branches.chat import CHAT, ChatChunk, ChatEfferentDraft, ChatStreamCompleted
+from branches.chat.entries import ChatQuestion
+from branches.chat.service import ChatService
+from journals import MemoryStore
+from leaves.chats._prompting import colours
+from leaves.chats.console import ConsoleOptions, open_console
+
+_SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x07")
+
+
+class Terminal:
+    """The other side of a pseudo-terminal: a keyboard, and all that was ever drawn."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd, self.raw, self._drawn = fd, "", asyncio.Event()
+        asyncio.get_running_loop().add_reader(fd, self._read)
+
+    def _read(self) -> None:
+        self.raw += os.read(self._fd, 65536).decode()
+        self._drawn.set()
+
+    def type(self, text: str) -> None:
+        os.write(self._fd, text.encode())
+
+    @property
+    def text(self) -> str:
+        return _SEQUENCE.sub("", self.raw).replace("\r", "")
+
+    async def drawn(self, text: str, count: int = 1) -> None:
+        async with asyncio.timeout(5):
+            while self.text.count(text) < count:
+                self._drawn.clear()
+                await self._drawn.wait()
+
+
+class Room:
+    """A chat service, its journals, and somebody at the terminal."""
+
+    def __init__(self, journal, chunks, terminal: Terminal) -> None:
+        self.journal, self.chunks, self.terminal = journal, chunks, terminal
+
+    async def heard(self, text: str):
+        found = await self.journal.wait_for(lambda r: r.kind == "ChatAfferent" and r.entry.text == text, timeout=20)
+        return found.id
+
+    async def stream(self, prompt: str, *pieces: str, completed: bool = True, stream: str = "s") -> None:
+        for index, piece in enumerate(pieces):
+            chunk = ChatChunk(stream=stream, index=index, text=piece)
+            await self.chunks.append(chunk, session="console", correlation_id=prompt)
+        if completed:
+            await self.chunks.append(ChatStreamCompleted(stream=stream), session="console", correlation_id=prompt)
+
+    async def say(self, prompt: str, text: str) -> None:
+        draft = ChatEfferentDraft(text=text, sender="hearth")
+        await self.journal.append(draft, session="console", correlation_id=prompt)
+
+
+@pytest.fixture
+def room(tmp_path):
+    """Opens a console on a terminal of its own; each time is a start with the same history and journals."""
+    store = MemoryStore()
+
+    @asynccontextmanager
+    async def open_room():
+        journal = await store.open("chat", CHAT.registry())
+        chunks = await store.open("chat-chunks", CHAT.registry(short_lived=True), short_lived=True)
+        ours, theirs = pty.openpty()
+        tty.setraw(theirs)
+        with os.fdopen(theirs, "r+b", buffering=0) as _, os.fdopen(os.dup(theirs), "w") as stream:
+            output = Vt100_Output(stream, lambda: Size(rows=24, columns=80), enable_cpr=False)
+            with create_app_session(Vt100Input(stream), output):
+                terminal = Terminal(ours)
+                options = ConsoleOptions(history=str(tmp_path / ".coven" / "console.history"))
+                console = open_console(options, "chat", stdin=stream, stdout=stream)
+                service = ChatService("chat", journal, console, owner="test", chunk_journal=chunks)
+                running = asyncio.create_task(service.run(lambda: None))
+                try:
+                    await terminal.drawn("you>")
+                    yield Room(journal, chunks, terminal)
+                finally:
+                    running.cancel()
+                    await asyncio.wait([running])
+                    asyncio.get_running_loop().remove_reader(ours)
+        os.close(ours)
+
+    return open_room
+
+
+async def test_text_stands_above_the_prompt_while_it_is_written_and_is_not_printed_again(room):
+    async with room() as opened:
+        opened.terminal.type("hello\r")
+        prompt = await opened.heard("hello")
+        await opened.stream(prompt, "One line.\nAnd a li", completed=False)
+        await opened.terminal.drawn("And a li")
+        await opened.say(prompt, "One line.\nAnd a line that ends.")
+        await opened.terminal.drawn("And a line that ends.")
+        opened.terminal.type("next\r")
+        await opened.heard("next")
+    assert opened.terminal.text.count("One line.") == 1
+    assert opened.terminal.text.count("that ends.") == 1
+
+
+async def test_what_comes_without_a_stream_is_printed_with_its_sender(room):
+    async with room() as opened:
+        await opened.say("nothing", "By the way.")
+        await opened.terminal.drawn("hearth> By the way.")
+
+
+async def test_a_person_can_type_while_an_answer_is_written(room):
+    async with room() as opened:
+        await opened.stream("p", "Let me th", completed=False)
+        await opened.terminal.drawn("Let me th")
+        opened.terminal.type("stop\r")
+        await opened.heard("stop")
+
+
+async def test_what_was_typed_before_comes_back_at_the_next_start_and_is_for_its_owner_alone(room, tmp_path):
+    async with room() as opened:
+        opened.terminal.type("remember this\r")
+        await opened.heard("remember this")
+        await opened.terminal.drawn("you>", 2)
+    async with room() as opened:
+        opened.terminal.type("\x1b[A")
+        await opened.terminal.drawn("remember this")
+        opened.terminal.type(" well\r")
+        await opened.heard("remember this well")
+    mode = stat.S_IMODE((tmp_path / ".coven" / "console.history").stat().st_mode)
+    assert mode == 0o600
+
+
+@pytest.mark.parametrize("keys", ["\x1b\r", "\\\r"], ids=["Alt-Enter", "backslash"])
+async def test_a_message_may_have_more_than_one_line(room, keys):
+    async with room() as opened:
+        opened.terminal.type(f"one{keys}two\r")
+        await opened.heard("one\ntwo")
+
+
+async def test_a_question_becomes_the_prompt_and_the_beginning_of_a_choice_answers_it(room):
+    async with room() as opened:
+        question = ChatQuestion(correlation_id="q", question="May I write?", choices=("yes", "no"))
+        await opened.journal.append(question, session="console", id="asked", correlation_id="q")
+        await opened.terminal.drawn("May I write? (yes/no)")
+        await opened.terminal.drawn("yes/no>")
+        opened.terminal.type("y\r")
+        answered = await opened.journal.wait_for(lambda r: r.kind == "ChatAnswer", timeout=20)
+        assert (answered.entry.correlation_id, answered.entry.answer) == ("q", "yes")
+        await opened.terminal.drawn("you>", 2)
+
+
+async def test_no_message_can_drive_the_terminal(room):
+    async with room() as opened:
+        await opened.stream("p", "\x1b[31mred\x07", completed=False)
+        await opened.terminal.drawn("[31mred")
+        assert "\x1b[31m" not in opened.terminal.raw
+
+
+def test_style_is_left_out_where_nobody_wants_it():
+    assert colours({"TERM": "xterm"})
+    assert colours({"TERM": "xterm", "NO_COLOR": ""})
+    assert not colours({"TERM": "xterm", "NO_COLOR": "1"})
+    assert not colours({"TERM": "dumb"})
