@@ -90,8 +90,8 @@ class Assembly:
         if branch.leaves:
             (leaf,) = branch.leaves.values()
         else:
-            choice = choose_crystal(self._catalogue, self._environ)
-            leaf = Leaf(choice.leaf, None if choice.leaf.options is None else choice.leaf.options())
+            choice = await choose_crystal(self._catalogue, self._environ)
+            leaf = Leaf(choice.leaf, choice.options)
             if choice.notice is not None:
                 self._tell(choice.notice)
         self.crystals[branch.name] = leaf.info.name

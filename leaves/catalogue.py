@@ -9,6 +9,13 @@ from leaves.chats.discord.options import TOKEN as DISCORD_TOKEN
 from leaves.chats.discord.options import DiscordOptions
 from leaves.crystals.anthropic import KEY as ANTHROPIC_KEY
 from leaves.crystals.anthropic import AnthropicOptions
+from leaves.crystals.gemini import KEY as GEMINI_KEY
+from leaves.crystals.gemini import GeminiOptions
+from leaves.crystals.local import LocalOptions
+from leaves.crystals.openai import KEY as OPENAI_KEY
+from leaves.crystals.openai import OpenAIOptions
+from leaves.crystals.openrouter import KEY as OPENROUTER_KEY
+from leaves.crystals.openrouter import OpenRouterOptions
 from leaves.spells.fs import FsOptions
 from leaves.spells.shell import ShellOptions
 
@@ -37,6 +44,37 @@ CATALOGUE = Catalogue(
             factory="leaves.chats.discord.leaf:Discord",
             options=DiscordOptions,
             secrets=(DISCORD_TOKEN,),
+        ),
+        LeafInfo(
+            name="openai",
+            kind=LeafKind.CRYSTAL,
+            summary="OpenAI's models",
+            factory="leaves.crystals.openai:OpenAICrystal",
+            options=OpenAIOptions,
+            secrets=(OPENAI_KEY,),
+        ),
+        LeafInfo(
+            name="gemini",
+            kind=LeafKind.CRYSTAL,
+            summary="Google's Gemini",
+            factory="leaves.crystals.gemini:GeminiCrystal",
+            options=GeminiOptions,
+            secrets=(GEMINI_KEY,),
+        ),
+        LeafInfo(
+            name="openrouter",
+            kind=LeafKind.CRYSTAL,
+            summary="models of many providers, through OpenRouter",
+            factory="leaves.crystals.openrouter:OpenRouterCrystal",
+            options=OpenRouterOptions,
+            secrets=(OPENROUTER_KEY,),
+        ),
+        LeafInfo(
+            name="local",
+            kind=LeafKind.CRYSTAL,
+            summary="a model of one's own: Ollama, vLLM, llama.cpp, any endpoint like OpenAI's",
+            factory="leaves.crystals.local:LocalCrystal",
+            options=LocalOptions,
         ),
         LeafInfo(
             name="rehearsal",

@@ -44,7 +44,12 @@ class Forbidding:
         self.allow()
 
 
+def permitted() -> bool:
+    """Whether real models may be asked."""
+    return not _forbidden and os.environ.get(VARIABLE, "0") in ("", "0")
+
+
 def require_permission(provider: str) -> None:
     """What a crystal of a real provider calls before each request. Raises `ModelRequestForbidden`."""
-    if _forbidden or os.environ.get(VARIABLE, "0") not in ("", "0"):
+    if not permitted():
         raise ModelRequestForbidden(provider)

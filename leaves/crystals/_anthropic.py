@@ -9,22 +9,13 @@ from typing import Any, Final, cast
 import msgspec
 
 from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, Usage
+from leaves.crystals._kept import Block, keep, restore
 from leaves.crystals._names import Names
 from leaves.crystals._transcript import Exchange, Said, transcript
 
 _EPHEMERAL: Final = {"type": "ephemeral"}
-_OPAQUE_TYPES: Final = ("thinking", "redacted_thinking")
+_USED: Final = ("text", "tool_use", "thinking", "redacted_thinking")
 _encoder = msgspec.json.Encoder(order="sorted")
-
-
-class Kept(msgspec.Struct, frozen=True):
-    """The blocks of an utterance in their order: the length of a text, nothing for a tool call, a thought as it is.
-
-    Thoughts are signed together with all that stood before them; `prefix` is the digest of that.
-    """
-
-    prefix: str
-    blocks: tuple[int | dict[str, Any] | None, ...]
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -38,6 +29,7 @@ class Built(msgspec.Struct, frozen=True):
 def build(request: CrystalRequest, model: str, *, cache: bool = True) -> Built:
     """System, tools and messages. `model` is `provider/model`: only its own thoughts are sent back.
 
+    Thoughts are signed together with all that stood before them, so they are left out where that has changed.
     With `cache`, the provider is asked to keep what stands before the conversation, and the conversation so far.
     """
     said = transcript(request.messages)
@@ -94,32 +86,13 @@ def _said(said: Said, model: str, prefix: str, names: Names) -> list[dict[str, A
         {"type": "tool_use", "id": call.id, "name": names.there(call.gate), "input": arguments_of(call)}
         for call in said.tool_calls
     ]
-    kept = _kept(said, model, prefix)
-    if kept is None:
+    restored = restore(said, model, prefix)
+    if restored is None:
         return [*([{"type": "text", "text": said.content}] if said.content else []), *calls]
-    blocks, rest, waiting = list[dict[str, Any]](), said.content or "", iter(calls)
-    for block in kept.blocks:
-        if isinstance(block, dict):
-            blocks.append(block)
-        elif block is None:
-            blocks.append(next(waiting))
-        else:
-            blocks.append({"type": "text", "text": rest[:block]})
-            rest = rest[block:]
-    return blocks
-
-
-def _kept(said: Said, model: str, prefix: str) -> Kept | None:
-    """The blocks as they were, if this model said them and all that stood before them is unchanged."""
-    if said.opaque is None or said.model != model:
-        return None
-    try:
-        kept = msgspec.json.decode(said.opaque, type=Kept)
-    except msgspec.DecodeError:
-        return None
-    texts = sum(block for block in kept.blocks if isinstance(block, int))
-    fits = texts == len(said.content or "") and sum(block is None for block in kept.blocks) == len(said.tool_calls)
-    return kept if fits and kept.prefix == prefix else None
+    waiting = iter(calls)
+    spoken = (each for each in restored if not isinstance(each, str) or each.strip())
+    blocks = ({"type": "text", "text": each} if isinstance(each, str) else each for each in spoken)
+    return [next(waiting) if block is None else block for block in blocks]
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
@@ -134,6 +107,8 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 def read(message: Mapping[str, Any], built: Built, model: str) -> CrystalResponse:
     """An answer as a response. Raises `CrystalError`: `refused`, or `invalid_response` where nothing was said."""
     blocks: list[dict[str, Any]] = list(message.get("content") or ())
+    if not any(block["text"].strip() for block in blocks if block.get("type") == "text"):
+        blocks = [block for block in blocks if block.get("type") != "text"]
     texts = [block["text"] for block in blocks if block.get("type") == "text"]
     calls = tuple(_call(block, built.names) for block in blocks if block.get("type") == "tool_use")
     thoughts = [block.get("thinking") or "" for block in blocks if block.get("type") == "thinking"]
@@ -142,30 +117,23 @@ def read(message: Mapping[str, Any], built: Built, model: str) -> CrystalRespons
     if reason == "refusal":
         details = cast("Mapping[str, Any]", message.get("stop_details") or {})
         raise CrystalError("refused", f"the model declined: {details.get('explanation') or details.get('category')}")
-    if not content.strip() and not calls:
+    if not content and not calls:
         raise _silent(reason)
-    kept = tuple(each for block in blocks if (each := _keep(block)) is not ...)
-    opaque = (
-        _encoder.encode(Kept(built.digest, kept)).decode() if any(isinstance(each, dict) for each in kept) else None
-    )
+    kept = [_kept(block) for block in blocks if block.get("type") in _USED and block.get("text") != ""]
     return CrystalResponse(
         content=content or None,
         tool_calls=calls,
         usage=_usage(message.get("usage") or {}),
         thinking="\n\n".join(filter(None, thoughts)) or None,
         model=model,
-        opaque=opaque,
+        opaque=keep(kept, built.digest),
     )
 
 
-def _keep(block: dict[str, Any]) -> Any:
-    """What is kept of a block; the ellipsis for one of no use."""
-    type = block.get("type")
-    if type == "text":
-        return len(block["text"]) or ...
-    if type == "tool_use":
-        return None
-    return block if type in _OPAQUE_TYPES else ...
+def _kept(block: dict[str, Any]) -> Block:
+    if block["type"] == "text":
+        return len(block["text"])
+    return None if block["type"] == "tool_use" else block
 
 
 def _silent(reason: object) -> CrystalError:

@@ -72,7 +72,9 @@ def translated(sdk: Any, provider: str) -> Generator[None]:
     except (sdk.APIConnectionError, httpx2.TransportError) as error:
         raise unreachable(provider, error.__cause__ or error) from error
     except sdk.APIError as error:
-        raise reported(provider, _type(error.body) or "", error.message) from error
+        code = _error_of(error.body).get("code")
+        status = code if isinstance(code, int) else 200
+        raise status_error(provider, status, _said(error.body) or error.message, type=_type(error.body)) from error
     except json.JSONDecodeError as error:
         raise CrystalError("invalid_response", f"{provider} answered with something unreadable: {error}") from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -18,7 +18,6 @@ from leaves.crystals.models import model_info
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
-    from anthropic.types import Message
 
 _NAME = "Anthropic"
 KEY = "ANTHROPIC_API_KEY"
@@ -90,7 +89,7 @@ class AnthropicCrystal(RemoteCrystal):
         await client.close()
 
     async def _ask(
-        self, client: AsyncAnthropic, request: CrystalRequest, on_text: Callable[[str], None] | None
+        self, client: Any, request: CrystalRequest, on_text: Callable[[str], None] | None
     ) -> CrystalResponse:
         import anthropic
 
@@ -103,7 +102,7 @@ class AnthropicCrystal(RemoteCrystal):
         }
         with translated(anthropic, _NAME):
             if on_text is None:
-                message = cast("Message", await client.messages.create(**body))
+                message = await client.messages.create(**body)
                 return read(message.model_dump(exclude_none=True, warnings=False), built, self.model)
             assembling = Assembling()
             async with await client.messages.create(**body, stream=True) as stream:

@@ -2,37 +2,90 @@
 
 from __future__ import annotations
 
-from branches.catalogue import Catalogue, LeafInfo, LeafKind
-from coven.crystals import choose_crystal
+from collections.abc import Mapping
+
+import pytest
+
+from branches.agents.permission import VARIABLE
+from branches.catalogue import LeafKind
+from coven.crystals import Choice, choose_crystal
+from coven.testing.providers import ProviderServer
 from leaves.catalogue import CATALOGUE
+from leaves.crystals.local import URL_VARIABLE, LocalOptions, find_endpoint
+
+KEYS = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+}
 
 
-def crystal(name: str, *secrets: str) -> LeafInfo:
-    return LeafInfo(name=name, kind=LeafKind.CRYSTAL, summary="", factory="x:y", secrets=secrets)
+@pytest.fixture
+def permitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
 
 
-WITH_PROVIDERS = Catalogue(
-    (crystal("anthropic", "ANTHROPIC_API_KEY"), crystal("openai", "OPENAI_API_KEY"), crystal("rehearsal"))
-)
+async def nobody(environ: Mapping[str, str]) -> str | None:
+    return None
 
 
-def test_without_a_key_the_rehearsal_crystal_answers_and_nothing_is_said():
-    choice = choose_crystal(CATALOGUE, {})
+async def somebody(environ: Mapping[str, str]) -> str | None:
+    return "http://127.0.0.1:11434/v1"
+
+
+async def chosen(environ: Mapping[str, str]) -> Choice:
+    return await choose_crystal(CATALOGUE, environ, nobody)
+
+
+async def test_without_a_key_the_rehearsal_crystal_answers_and_nothing_is_said(permitted: None):
+    choice = await chosen({})
     assert (choice.leaf.name, choice.notice) == ("rehearsal", None)
 
 
-def test_the_first_provider_whose_key_is_set_is_taken():
-    assert choose_crystal(WITH_PROVIDERS, {"OPENAI_API_KEY": "x"}).leaf.name == "openai"
-    assert choose_crystal(WITH_PROVIDERS, {"OPENAI_API_KEY": "x", "ANTHROPIC_API_KEY": "y"}).leaf.name == "anthropic"
+@pytest.mark.parametrize(("name", "key"), KEYS.items())
+async def test_the_provider_whose_key_is_set_is_taken(name: str, key: str):
+    choice = await chosen({key: "canary"})
+    assert choice.leaf.name == name
+    assert choice.leaf.options is not None
+    assert choice.options == choice.leaf.options()
+    assert choice.notice is None
 
 
-def test_an_empty_key_is_none():
-    assert choose_crystal(WITH_PROVIDERS, {"OPENAI_API_KEY": ""}).leaf.name == "rehearsal"
+async def test_of_several_the_first_is_taken():
+    """In the order that the README states."""
+    left = dict(KEYS)
+    for name in KEYS:
+        assert (await chosen(dict.fromkeys(left.values(), "canary"))).leaf.name == name
+        del left[name]
 
 
-def test_a_key_of_a_provider_without_a_leaf_is_said_by_its_name_alone():
-    choice = choose_crystal(WITH_PROVIDERS, {"GEMINI_API_KEY": "canary"})
-    assert choice.leaf.name == "rehearsal"
+async def test_an_empty_key_is_none():
+    assert (await chosen({"OPENAI_API_KEY": ""})).leaf.name == "rehearsal"
+
+
+async def test_a_local_endpoint_that_answers_is_taken_where_no_key_is_set(permitted: None):
+    choice = await choose_crystal(CATALOGUE, {}, somebody)
+    assert choice.leaf.name == "local"
+    assert choice.options == LocalOptions(base_url="http://127.0.0.1:11434/v1")
     assert choice.notice is not None
-    assert choice.notice.startswith("GEMINI_API_KEY is set, but")
-    assert "canary" not in choice.notice
+    assert "http://127.0.0.1:11434/v1" in choice.notice
+    assert (await choose_crystal(CATALOGUE, {"OPENAI_API_KEY": "x"}, somebody)).leaf.name == "openai"
+
+
+async def test_where_models_may_not_be_asked_no_endpoint_is_looked_for():
+    assert (await choose_crystal(CATALOGUE, {}, somebody)).leaf.name == "rehearsal"
+
+
+async def test_an_endpoint_is_one_that_names_a_model():
+    async with ProviderServer() as server:
+        url = f"{server.url}/v1"
+        assert await find_endpoint({URL_VARIABLE: url}) == url
+    assert await find_endpoint({URL_VARIABLE: url}) is None
+
+
+def test_every_crystal_of_the_catalogue_says_which_key_it_needs():
+    crystals = CATALOGUE.of(LeafKind.CRYSTAL)
+    assert {name: leaf.secrets for name, leaf in crystals.items() if leaf.secrets} == {
+        name: (key,) for name, key in KEYS.items()
+    }

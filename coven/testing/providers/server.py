@@ -14,7 +14,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from coven.testing.providers.anthropic import AnthropicFormat
+from coven.testing.providers.completions import CompletionsFormat
+from coven.testing.providers.gemini import GeminiFormat
 from coven.testing.providers.reply import Refused, Reply
+from coven.testing.providers.responses import ResponsesFormat
 
 KEY: Final = "loopback-key"
 _PIECES: Final = (1, 17, 2, 250, 3, 64, 5, 1000)
@@ -69,7 +72,8 @@ class ProviderServer:
         self.requests: list[Received] = []
         self.refused: list[str] = []
         self.asked = asyncio.Event()
-        self.formats: tuple[Format, ...] = (AnthropicFormat(key),)
+        formats = (AnthropicFormat, CompletionsFormat, ResponsesFormat, GeminiFormat)
+        self.formats: tuple[Format, ...] = tuple(made(key) for made in formats)
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -100,7 +104,8 @@ class ProviderServer:
         assert task is not None
         self._connections.add(task)
         try:
-            with suppress(ConnectionError, asyncio.IncompleteReadError):
+            # Cancelled is how it ends with the server; asyncio would complain of a handler that was.
+            with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 while await self._serve(reader, writer):
                     pass
         finally:
@@ -121,7 +126,10 @@ class ProviderServer:
             return await self._send(writer, 404, {"error": {"message": f"there is nothing at {path}"}})
         try:
             body: dict[str, Any] = json.loads(raw)
-            format.check(target, headers, body)
+            try:
+                format.check(target, headers, body)
+            except (LookupError, TypeError, ValueError) as error:
+                raise Refused(f"the request is malformed: {error!r}") from error
         except Refused as refused:
             self.refused.append(str(refused))
             return await self._send(writer, refused.status, format.error(refused.status, str(refused)))

@@ -39,12 +39,42 @@ def _anthropic(url: str | None, **options: Any) -> RemoteCrystal:
     return AnthropicCrystal(AnthropicOptions(**_address(url), **options))
 
 
+def _openai(url: str | None, **options: Any) -> RemoteCrystal:
+    from leaves.crystals.openai import OpenAICrystal, OpenAIOptions
+
+    address = {} if url is None else {"api_key": secret(), "base_url": f"{url}/v1"}
+    return OpenAICrystal(OpenAIOptions(**address, **options))
+
+
+def _gemini(url: str | None, **options: Any) -> RemoteCrystal:
+    from leaves.crystals.gemini import GeminiCrystal, GeminiOptions
+
+    return GeminiCrystal(GeminiOptions(**_address(url), **options))
+
+
+def _openrouter(url: str | None, **options: Any) -> RemoteCrystal:
+    from leaves.crystals.openrouter import OpenRouterCrystal, OpenRouterOptions
+
+    address = {} if url is None else {"api_key": secret(), "base_url": f"{url}/api/v1"}
+    return OpenRouterCrystal(OpenRouterOptions(**address, **options))
+
+
+def _local(url: str | None, **options: Any) -> RemoteCrystal:
+    from leaves.crystals.local import LocalCrystal, LocalOptions
+
+    return LocalCrystal(LocalOptions(base_url=f"{url}/v1", api_key=secret(), **options))
+
+
 def _address(url: str | None) -> Mapping[str, Any]:
     return {} if url is None else {"api_key": secret(), "base_url": url}
 
 
 ANTHROPIC = Provider("anthropic", _anthropic, "ANTHROPIC_API_KEY", forces=False, returns=b'"signature"')
-PROVIDERS = (ANTHROPIC,)
+OPENAI = Provider("openai", _openai, "OPENAI_API_KEY", returns=b'"encrypted_content"')
+GEMINI = Provider("gemini", _gemini, "GEMINI_API_KEY", returns=b'"thoughtSignature"')
+OPENROUTER = Provider("openrouter", _openrouter, "OPENROUTER_API_KEY", forces=False, returns=b'"reasoning_details"')
+LOCAL = Provider("local", _local, None, forces=False, returns=b'"reasoning_details"')
+PROVIDERS = (ANTHROPIC, OPENAI, GEMINI, OPENROUTER, LOCAL)
 LIVE = tuple(
     each for each in PROVIDERS if os.environ.get("COVEN_LIVE") == "1" and each.live and os.environ.get(each.live)
 )

@@ -1,0 +1,115 @@
+"""OpenAI's Responses format: requests and answers. Pure; the SDK and its connection are in `openai`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, Usage
+from leaves.crystals._failures import reported
+from leaves.crystals._kept import Block, keep, restore
+from leaves.crystals._names import Names
+from leaves.crystals._transcript import Said, transcript
+
+_REASONING: Final = ("type", "id", "summary", "content", "encrypted_content")
+
+
+def build(request: CrystalRequest, model: str, names: Names) -> dict[str, Any]:
+    """Instructions, input and tools. `model` is `provider/model`: only its own reasoning is sent back."""
+    said = transcript(request.messages)
+    items: list[dict[str, Any]] = []
+    for exchange in said.exchanges:
+        items += (
+            {"type": "function_call_output", "call_id": result.id, "output": result.content}
+            for result in exchange.heard.results
+        )
+        if exchange.heard.texts:
+            items.append({"role": "user", "content": "\n\n".join(exchange.heard.texts)})
+        if exchange.said is not None:
+            items += _said(exchange.said, model, names)
+    body: dict[str, Any] = {"input": items}
+    if said.system:
+        body["instructions"] = "\n\n".join(said.system)
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "name": names.there(tool.name),
+                "description": tool.description,
+                "parameters": tool.parameters,
+                "strict": False,
+            }
+            for tool in request.tools
+        ]
+        body["tool_choice"] = request.tool_choice
+    return body
+
+
+def _said(said: Said, model: str, names: Names) -> list[dict[str, Any]]:
+    calls = [
+        {"type": "function_call", "call_id": call.id, "name": names.there(call.gate), "arguments": call.arguments}
+        for call in said.tool_calls
+    ]
+    restored = restore(said, model)
+    if restored is None:
+        return [*([_message(said.content)] if said.content else []), *calls]
+    waiting = iter(calls)
+    items = (_message(each) if isinstance(each, str) else each for each in restored)
+    return [next(waiting) if item is None else item for item in items]
+
+
+def _message(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def read(response: Mapping[str, Any], names: Names, model: str) -> CrystalResponse:
+    """An answer as a response. Raises `CrystalError`: `refused`, `invalid_response`, or what the provider reports."""
+    error = response.get("error")
+    if error:
+        raise reported("OpenAI", error.get("code") or "", error.get("message") or "")
+    items: list[dict[str, Any]] = list(response.get("output") or ())
+    content, refusal, calls, thoughts = "", "", list[ToolCall](), list[str]()
+    kept: list[Block] = []
+    for item in items:
+        type = item.get("type")
+        if type == "message":
+            parts: list[dict[str, Any]] = item.get("content") or []
+            text = "".join(part.get("text") or "" for part in parts if part.get("type") == "output_text")
+            refusal += "".join(part.get("refusal") or "" for part in parts if part.get("type") == "refusal")
+            content += text
+            kept += [len(text)] if text else []
+        elif type == "function_call":
+            arguments = item.get("arguments") or "{}"
+            calls.append(ToolCall(item.get("call_id") or "", names.back(item.get("name") or ""), arguments))
+            kept.append(None)
+        elif type == "reasoning":
+            thoughts += [part.get("text") or "" for part in item.get("summary") or ()]
+            kept.append({name: item[name] for name in _REASONING if item.get(name) is not None})
+    reason = cast("Mapping[str, Any]", response.get("incomplete_details") or {}).get("reason")
+    if reason == "content_filter" or (refusal and not content and not calls):
+        raise CrystalError("refused", f"the model declined: {refusal or 'the content filter stopped the answer'}")
+    if not content and not calls:
+        hint = "the answer was cut off before it said anything: allow more with `max_tokens`" if reason else "no answer"
+        raise CrystalError("invalid_response", hint)
+    return CrystalResponse(
+        content=content or None,
+        tool_calls=tuple(calls),
+        usage=_usage(response.get("usage") or {}),
+        thinking="\n\n".join(filter(None, thoughts)) or None,
+        model=model,
+        opaque=keep(kept) if _is_readable(kept) else None,
+    )
+
+
+def _is_readable(kept: list[Block]) -> bool:
+    """Reasoning is of use only encrypted, where nothing is stored by the provider."""
+    return all("encrypted_content" in block for block in kept if isinstance(block, dict))
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    details = cast("Mapping[str, Any]", usage.get("input_tokens_details") or {})
+    return Usage(
+        prompt=usage.get("input_tokens") or 0,
+        completion=usage.get("output_tokens") or 0,
+        cached=details.get("cached_tokens") or 0,
+    )

@@ -1,0 +1,125 @@
+"""OpenAI's models, through its SDK and its Responses API."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from branches.agents.crystal import CrystalRequest, CrystalResponse
+from branches.secret import Secret
+from leaves.crystals._failures import reported, translated, unreachable
+from leaves.crystals._names import Names
+from leaves.crystals._remote import RemoteCrystal
+from leaves.crystals._responses import build, read
+from leaves.crystals.models import model_info
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+_TITLE = "OpenAI"
+KEY = "OPENAI_API_KEY"
+DEFAULT_MODEL = "gpt-6.1-terra"
+_OF_OLD = ("gpt-3", "gpt-4", "chatgpt")
+_ENDS = ("response.completed", "response.incomplete", "response.failed")
+
+
+class OpenAIOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of the crystal `openai`."""
+
+    model: Annotated[str, Meta(description="the model, by the provider's name for it")] = DEFAULT_MODEL
+    api_key: Annotated[Secret | None, Meta(description="default: `${OPENAI_API_KEY}`")] = None
+    base_url: Annotated[str | None, Meta(description="another address of the service, with `/v1`")] = None
+    effort: Annotated[
+        Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None,
+        Meta(description="how much the model reasons; not every model has every way"),
+    ] = None
+    summary: Annotated[
+        Literal["auto", "concise", "detailed"] | None,
+        Meta(description="let a summary of the reasoning be seen, where the account may"),
+    ] = None
+    context_limit: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="tokens that the model takes; default: what is known of it"),
+    ] = None
+    timeout_s: Annotated[float, Meta(gt=0, description="seconds to wait for the next piece of an answer")] = 600.0
+
+
+def untaken(model: str) -> frozenset[str]:
+    """The fields of `Sampling` that a model does not take: this API has no stop sequences, reasoning no temperature."""
+    return frozenset({"stop", "temperature", "top_p"} if reasons(model) else {"stop"})
+
+
+def reasons(model: str) -> bool:
+    """Whether a model reasons before it answers."""
+    return not model.startswith(_OF_OLD) and "-chat" not in model
+
+
+class OpenAICrystal(RemoteCrystal):
+    """A model of OpenAI's. Nothing is stored there; its reasoning goes back to it encrypted."""
+
+    def __init__(self, options: OpenAIOptions | None = None) -> None:
+        """Raises `SecretUnset` if there is no key."""
+        self.options = options = options or OpenAIOptions()
+        info = model_info(f"openai/{options.model}")
+        self._key = options.api_key or Secret(f"${{{KEY}}}", os.environ)
+        self._key.reveal()
+        super().__init__(
+            "openai",
+            options.model,
+            context_limit=options.context_limit or (info.context_limit if info else None),
+            untaken=untaken(options.model),
+            forces=True,
+        )
+
+    def _connect(self) -> AsyncOpenAI:
+        import httpx2
+        from openai import AsyncOpenAI
+
+        timeout = httpx2.Timeout(self.options.timeout_s, connect=min(10.0, self.options.timeout_s))
+        return AsyncOpenAI(api_key=self._key.reveal(), base_url=self.options.base_url, timeout=timeout, max_retries=0)
+
+    async def _disconnect(self, client: AsyncOpenAI) -> None:
+        await client.close()
+
+    async def _ask(
+        self, client: Any, request: CrystalRequest, on_text: Callable[[str], None] | None
+    ) -> CrystalResponse:
+        import openai
+
+        names = Names(tool.name for tool in request.tools)
+        body = {**self._asked(request), **build(request, self.model, names)}
+        with translated(openai, _TITLE):
+            if on_text is None:
+                response = await client.responses.create(**body)
+                return read(response.model_dump(exclude_none=True, warnings=False), names, self.model)
+            whole: dict[str, Any] | None = None
+            async with await client.responses.create(**body, stream=True) as stream:
+                async for event in stream:
+                    if event.type == "response.output_text.delta":
+                        on_text(event.delta)
+                    elif event.type == "error":
+                        raise reported(_TITLE, event.code or "", event.message)
+                    elif event.type in _ENDS:
+                        whole = event.response.model_dump(exclude_none=True, warnings=False)
+        if whole is None:
+            raise unreachable(_TITLE, EOFError("the stream ended before the answer did"))
+        return read(whole, names, self.model)
+
+    def _asked(self, request: CrystalRequest) -> dict[str, Any]:
+        options, sampling = self.options, request.sampling
+        asked: dict[str, Any] = {"model": options.model, "store": False}
+        if sampling.max_tokens is not None:
+            asked["max_output_tokens"] = sampling.max_tokens
+        if reasons(options.model):
+            asked["include"] = ["reasoning.encrypted_content"]
+            reasoning = {"effort": options.effort, "summary": options.summary}
+            asked["reasoning"] = {name: value for name, value in reasoning.items() if value is not None}
+        for name in ("temperature", "top_p"):
+            value = getattr(sampling, name)
+            if value is not None and name not in self.untaken:
+                asked[name] = value
+        return asked
