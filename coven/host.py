@@ -66,9 +66,10 @@ class Host:
     def __repr__(self) -> str:
         return f"<Host {self.config.coven}: {', '.join(self.names)}>"
 
-    async def run(self, ready: Callable[[], None]) -> None:
+    async def run(self, ready: Callable[[], None], stopping: Callable[[], None] = lambda: None) -> None:
         """Run until the outside is finished or this is cancelled; everything is stopped when it returns or raises.
 
+        `stopping` is called when it begins to stop by itself.
         Raises `ServiceFailed`, `TakenOver`, `Unanswerable`, `InvalidCantrip` and what opening a journal raises.
         """
         async with AsyncExitStack() as closing:
@@ -91,12 +92,12 @@ class Host:
                 services, host=self.owner, note=_noting(system, untold), backoff=self._backoff, clock=self._clock
             )
             if not self.piped:
-                await supervisor.run(ready)
+                await supervisor.run(ready, stopping)
                 return
             dead_letters = await assembly.dead_letters()
             sessions = {console.session for console in self._consoles() if not console.interactive}
             watch = _unanswerable(dead_letters, sessions, await dead_letters.end())
-            await first_of(supervisor.run(ready), watch)
+            await first_of(supervisor.run(ready, stopping), watch)
 
     @property
     def interactive(self) -> bool:

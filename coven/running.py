@@ -47,7 +47,7 @@ async def _serve(configured: Configured, only: Collection[str], environ: Mapping
                     else:
                         tell(banner)
 
-                await first_of(host.run(ready), link.watch())
+                await first_of(host.run(ready, signals.stopping), link.watch())
         except asyncio.CancelledError:
             if not signals.asked:
                 raise

@@ -23,7 +23,7 @@ class StopSignals:
     def __init__(self, task: asyncio.Task[object], *, within: float = STOP_WITHIN_S) -> None:
         self._task, self._within = task, within
         self._loop = asyncio.get_running_loop()
-        self.asked = False
+        self.asked = self._stopping = False
 
     def __repr__(self) -> str:
         return f"<StopSignals {'asked to stop' if self.asked else 'waiting'}>"
@@ -31,7 +31,7 @@ class StopSignals:
     def __enter__(self) -> StopSignals:
         for number in _SIGNALS:
             try:
-                self._loop.add_signal_handler(number, self._signalled)
+                self._loop.add_signal_handler(number, self._signalled, number)
             except NotImplementedError:  # Windows
                 signal.signal(number, self._signalled_elsewhere)
         return self
@@ -44,17 +44,22 @@ class StopSignals:
     def stop(self) -> None:
         """Begin to stop, as the first signal does."""
         if not self.asked:
-            self._signalled()
+            self._signalled(signal.SIGTERM)
 
-    def _signalled(self) -> None:
-        if self.asked:
+    def stopping(self) -> None:
+        """Stopping has begun without a signal, for instance by a Ctrl-C that a prompt has read: the next one is a second."""
+        self._stopping = True
+
+    def _signalled(self, number: int) -> None:
+        if self.asked or (self._stopping and number == signal.SIGINT):
             end_now("stopped at once; what was under way goes on at the next start")
         self.asked = True
         self._loop.call_later(self._within, end_now, f"stopping took longer than {self._within:g} s; stopped at once")
-        self._task.cancel()
+        if not self._stopping:
+            self._task.cancel()
 
     def _signalled_elsewhere(self, number: int, frame: FrameType | None) -> None:
-        self._loop.call_soon_threadsafe(self._signalled)
+        self._loop.call_soon_threadsafe(self._signalled, number)
 
 
 def end_now(reason: str) -> None:

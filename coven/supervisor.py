@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -76,10 +76,11 @@ class Supervisor:
         """Where each service stands."""
         return {keeper.name: keeper.state for keeper in self._keepers}
 
-    async def run(self, ready: Callable[[], None]) -> None:
+    async def run(self, ready: Callable[[], None], stopping: Callable[[], None] = lambda: None) -> None:
         """Run all until one is `Finished`, or this is cancelled; everything is stopped when it returns or raises.
 
-        Raises `ServiceFailed` and `TakenOver`.
+        `stopping` is called when stopping begins without anybody having cancelled this; being cancelled then does not
+        cut it short. Raises `ServiceFailed` and `TakenOver`.
         """
         running: dict[asyncio.Task[None], _Keeper] = {}
         try:
@@ -95,8 +96,9 @@ class Supervisor:
             else:
                 ready()
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            stopping()
         finally:
-            await self._stop(running)
+            await _to_the_end(self._stop(running))
         for task in running:
             if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, Finished):
                 raise error
@@ -116,6 +118,9 @@ class Supervisor:
                 await self.note(keeper, State.STOPPED)
             else:
                 _log.error("service does not stop; it is left behind", service=keeper.name)
+        for task in running:
+            if task.done() and not task.cancelled():
+                task.exception()  # looked at, also where nobody raises it because of a cancellation
 
     async def note(self, keeper: _Keeper, state: State, reason: str | None = None, failures: int = 0) -> None:
         """Record a change; a store that is away keeps nobody from starting, and stopping waits for it once."""
@@ -187,6 +192,16 @@ class _Keeper:
             for task in noting:
                 await task
         return RuntimeError("it ended by itself")
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Do the work whole; a cancellation that comes meanwhile is raised behind it."""
+    working = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait([working])
+        raise
 
 
 def describe(error: BaseException) -> str:

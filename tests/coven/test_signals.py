@@ -15,6 +15,8 @@ from coven.signals import StopSignals
 async def main():
     with StopSignals(asyncio.current_task(), within={within}) as signals:
         try:
+            if {by_itself}:
+                signals.stopping()
             print("up", flush=True)
             await asyncio.sleep(3600)
         except asyncio.CancelledError:
@@ -31,11 +33,10 @@ asyncio.run(main())
 def process():
     started: list[subprocess.Popen[str]] = []
 
-    def start(*, stubborn: bool, within: float = 60) -> subprocess.Popen[str]:
-        script = SCRIPT.format(stubborn=stubborn, within=within)
-        process = subprocess.Popen(
-            [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+    def start(*, stubborn: bool = False, within: float = 60, by_itself: bool = False) -> subprocess.Popen[str]:
+        script = SCRIPT.format(stubborn=stubborn, within=within, by_itself=by_itself)
+        pipe = subprocess.PIPE
+        process = subprocess.Popen([sys.executable, "-c", script], stdout=pipe, stderr=pipe, text=True)
         started.append(process)
         assert process.stdout.readline() == "up\n"
         return process
@@ -69,3 +70,11 @@ def test_stopping_that_takes_too_long_is_cut_off(process):
     _, err = running.communicate(timeout=30)
     assert running.returncode == 130
     assert "stopping took longer than 0.05 s" in err
+
+
+def test_an_interrupt_while_it_stops_by_itself_is_the_second_one(process):
+    running = process(by_itself=True)
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "stopped at once" in err

@@ -151,6 +151,21 @@ async def test_when_one_is_finished_all_stop_and_nothing_is_raised(book, clock):
     assert "chat failed" not in book.lines
 
 
+async def test_being_cancelled_while_it_stops_by_itself_leaves_nobody_running(book, clock):
+    services = [Scripted("a"), Scripted("b"), Scripted("chat", Finished())]
+    told: list[asyncio.Task[None]] = []
+    supervisor = supervise(book, clock, *services)
+    task = asyncio.create_task(supervisor.run(lambda: None, lambda: told.append(asyncio.create_task(cancel()))))
+
+    async def cancel() -> None:
+        task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(told) == 1
+    assert book.lines[-4:] == ["b stopping", "b stopped", "a stopping", "a stopped"]
+
+
 async def test_the_first_error_of_a_group_counts(book, clock):
     group = ExceptionGroup("", [Finished(), ExceptionGroup("", [StoreUnavailable("the server is away")])])
     service = Scripted("a", group)
