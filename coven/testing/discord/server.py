@@ -34,6 +34,7 @@ class DiscordServer(Gateway):
         self.commands: list[dict[str, Any]] = []
         self.responses: list[dict[str, Any]] = []
         self.hold: Callable[[str], Awaitable[None]] | None = None
+        self._pressed: dict[str, Message] = {}
         self._forbidden: set[str] = set()
         self._broken: dict[str, int] = {}
         self.base = ""
@@ -122,7 +123,9 @@ class DiscordServer(Gateway):
         """A person presses a button of a message."""
         data = {"custom_id": custom_id, "component_type": 2}
         shown = self.world.message_payload(message, self.base)
-        return await self._interact(3, data, message.channel, self.world.person(author), message=shown)
+        interaction = await self._interact(3, data, message.channel, self.world.person(author), message=shown)
+        self._pressed[interaction["id"]] = message
+        return interaction
 
     async def _interact(
         self, type: int, data: dict[str, Any], channel: Channel, person: Person, **more: Any
@@ -296,6 +299,11 @@ class DiscordServer(Gateway):
     async def _respond(self, request: web.Request) -> web.Response:
         body, _ = await _read(request)
         self.responses.append(body)
+        data: dict[str, Any] = body.get("data") or {}
+        pressed = self._pressed.get(request.match_info["interaction"])
+        if body["type"] == 7 and pressed is not None:
+            pressed.history.append(pressed.text)
+            pressed.text, pressed.components = str(data["content"]), data["components"]
         interaction = {"id": request.match_info["interaction"], "type": 2}
         return _json({"interaction": interaction})
 

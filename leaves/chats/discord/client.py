@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from io import BytesIO
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import aiohttp
 import discord
@@ -17,7 +17,7 @@ from discord.http import Route
 from branches.chat.leaf import DeliveryFailed
 from leaves.chats.discord.incoming import File, Where, is_text, wanted_bytes
 from leaves.chats.discord.live import Away
-from leaves.chats.discord.outgoing import Part
+from leaves.chats.discord.outgoing import Part, pressed
 
 _HISTORY = 100
 
@@ -40,7 +40,22 @@ class Asked(NamedTuple):
     text: str
 
 
-Incoming = discord.Message | Asked
+class Approved(NamedTuple):
+    """A slash command `/approve`."""
+
+    interaction: discord.Interaction
+    answer: str
+
+
+class Pressed(NamedTuple):
+    """A button of ours was pressed."""
+
+    interaction: discord.Interaction
+    question: str
+    number: int
+
+
+Incoming = discord.Message | Asked | Approved | Pressed
 
 
 class Bot(discord.Client):
@@ -72,6 +87,12 @@ class Bot(discord.Client):
         async def ask(interaction: discord.Interaction, text: str) -> None:
             self._take(Asked(interaction, text))
 
+        @app_commands.describe(answer="what you answer; yes, if you say nothing")
+        async def approve(interaction: discord.Interaction, answer: str = "yes") -> None:
+            self._take(Approved(interaction, answer))
+
+        about = "Answer the oldest question that is open here"
+        tree.add_command(app_commands.Command(name="approve", description=about, callback=approve))
         tree.add_command(app_commands.Command(name="ask", description="Ask the agent something", callback=ask))
 
     async def setup_hook(self) -> None:
@@ -90,6 +111,13 @@ class Bot(discord.Client):
         """Somebody said something."""
         self._take(message)
 
+    async def on_interaction(self, interaction: discord.Interaction) -> None:
+        """Somebody used something of ours; commands come through their tree."""
+        if interaction.type is discord.InteractionType.component:
+            button = pressed(str((interaction.data or {}).get("custom_id", "")))
+            if button is not None:
+                self._take(Pressed(interaction, *button))
+
     def where(self, message: discord.Message) -> Where:
         """Where a message stands, as far as we know without asking."""
         channel, me = message.channel, self.user
@@ -98,6 +126,12 @@ class Bot(discord.Client):
         replies = isinstance(quoted, discord.Message) and me is not None and quoted.author.id == me.id
         addressed = replies or (me is not None and any(user.id == me.id for user in message.mentions))
         return Where(str(channel.id), parent, message.guild is None, addressed)
+
+    def place(self, interaction: discord.Interaction) -> Where:
+        """Where a command is used; it is always meant for us."""
+        channel = interaction.channel
+        parent = str(channel.parent_id) if isinstance(channel, discord.Thread) else None
+        return Where(str(interaction.channel_id), parent, interaction.guild_id is None, True)
 
     async def parent(self, channel: int) -> str | None:
         """The channel that a thread belongs to, asked of Discord; None for what is no thread."""
@@ -137,24 +171,22 @@ class Bot(discord.Client):
 
         Raises `DeliveryFailed` when it can never arrive, `Away` when that is not known.
         """
-        room = self.get_partial_messageable(channel)
-        reference = (
-            discord.MessageReference(message_id=reply_to, channel_id=channel, fail_if_not_exists=False)
-            if reply_to is not None
-            else None
-        )
+        room, more = self.get_partial_messageable(channel), dict[str, Any]()
+        if reply_to is not None:
+            more["reference"] = discord.MessageReference(
+                message_id=reply_to, channel_id=channel, fail_if_not_exists=False
+            )
+        if part.buttons:
+            more["view"] = _view(part)
         with _failures():
-            if reference is None:
-                sent = await room.send(part.text, nonce=nonce, files=_files(part))
-            else:
-                sent = await room.send(part.text, nonce=nonce, files=_files(part), reference=reference)
-        return sent.id
+            return (await room.send(part.text, nonce=nonce, files=_files(part), **more)).id
 
     async def edit(self, channel: int, message: int, part: Part) -> bool:
         """Replace a message of ours; False when it is there no more. Raises as `send`."""
         with _failures():
             try:
-                await self._at(channel, message).edit(content=part.text, attachments=_files(part))
+                view = _view(part) if part.buttons else None
+                await self._at(channel, message).edit(content=part.text, attachments=_files(part), view=view)
             except discord.NotFound:
                 return False
         return True
@@ -198,16 +230,29 @@ class Bot(discord.Client):
         return self.get_partial_messageable(channel).get_partial_message(message)
 
 
-async def acknowledge(asked: Asked, author: str) -> None:
-    """Answer a command by repeating what was asked: the answer itself comes as a message, whenever it is ready.
-
-    Raises as `Bot.send`.
-    """
+async def acknowledge(interaction: discord.Interaction, text: str, *, alone: bool = False) -> None:
+    """Answer a command with a message; `alone` shows it to nobody else. Raises as `Bot.send`."""
     with _failures():
-        await asked.interaction.response.send_message(
-            f"**{discord.utils.escape_markdown(author)}**: {asked.text[:1800]}",
-            allowed_mentions=discord.AllowedMentions.none(),
+        await interaction.response.send_message(
+            text[:1900], ephemeral=alone, allowed_mentions=discord.AllowedMentions.none()
         )
+
+
+async def settle(interaction: discord.Interaction, answered: str) -> None:
+    """Write an answer below the question whose button was pressed, and take the buttons away. Raises as `Bot.send`."""
+    asked = interaction.message.content if interaction.message is not None else ""
+    with _failures():
+        await interaction.response.edit_message(
+            content=f"{asked[:1800]}\n{answered[:190]}", view=None, allowed_mentions=discord.AllowedMentions.none()
+        )
+
+
+def _view(part: Part) -> discord.ui.View:
+    view = discord.ui.View(timeout=None)
+    for button in part.buttons:
+        view.add_item(discord.ui.Button(label=button.label, custom_id=button.id))
+    view.stop()  # we look at what is pressed ourselves, so that buttons of an earlier life work too
+    return view
 
 
 def _files(part: Part) -> list[discord.File]:

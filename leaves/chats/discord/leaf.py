@@ -17,14 +17,15 @@ from journals import InvalidEntry, Record
 from leaves.chats.discord.incoming import author, is_meant, prompt
 from leaves.chats.discord.live import Away, Live
 from leaves.chats.discord.options import TOKEN, DiscordOptions
-from leaves.chats.discord.outgoing import Part, nonce, parts
+from leaves.chats.discord.outgoing import Part, buttons, nonce, parts
+from leaves.chats.discord.questions import Answered, OpenQuestions
 from leaves.chats.discord.recovery import before
 from policies import Clock, SystemClock
 
 if TYPE_CHECKING:
     import discord
 
-    from leaves.chats.discord.client import Asked, Bot, Incoming
+    from leaves.chats.discord.client import Approved, Asked, Bot, Incoming, Pressed
 
 SESSION = "discord:"
 TYPING_EVERY_S = 8.0
@@ -64,6 +65,7 @@ class Discord:
         self._live: dict[str, Live] = {}
         self._typing: dict[str, asyncio.Task[None]] = {}
         self._asked: OrderedDict[str, int | None] = OrderedDict()
+        self._open = OpenQuestions()
 
     def __repr__(self) -> str:
         return f"<Discord {self._name} {len(self._last)} channels, {len(self._live)} answers being written>"
@@ -100,6 +102,10 @@ class Discord:
         wanted = parts(
             message.entry.text, attach_over=self._options.attach_over, max_messages=self._options.max_messages
         )
+        asked = message.entry.question
+        if asked is not None:
+            wanted[-1] = wanted[-1]._replace(buttons=buttons(asked, message.entry.choices))
+            self._open.add(message)
         reply_to = await self._reply_to(message)
         key = message.correlation_id or message.id
         self._asked.pop(key, None)  # what of its stream comes late is shown no more
@@ -120,6 +126,10 @@ class Discord:
                 await self._away(error)
         self._stop_typing(message.correlation_id)
         return str(ids[0])
+
+    async def remind(self, message: Record[ChatEfferent]) -> None:
+        """See `RemindingLeaf.remind`: it stands in its channel, and its buttons work."""
+        self._open.add(message)
 
     async def show(self, chunk: Record[ChatChunk | ChatStreamCompleted]) -> None:
         """See `StreamingLeaf.show`."""
@@ -205,7 +215,10 @@ class Discord:
     async def _work(self, channel: int, queue: deque[Incoming]) -> None:
         while queue:
             incoming = queue[0]
-            await (self._hear_command(incoming) if isinstance(incoming, tuple) else self._hear(incoming))
+            if isinstance(incoming, tuple):
+                await self._hear_command(incoming)
+            else:
+                await self._hear(incoming)
             queue.popleft()
         del self._waiting[channel]
 
@@ -223,23 +236,54 @@ class Discord:
                 return
         if not is_meant(where, options):
             return
+        said, name = bot.text_of(message), author(message.author.display_name)
+        asked = self._open.answered_by(f"{SESSION}{channel}", said)
+        if asked is not None:
+            await self._answer(asked, str(message.author.id), str(message.id))
+            return
         files = await bot.files_of(message, options.attachment_chars)
-        name = author(message.author.display_name)
-        text = prompt(bot.text_of(message), name if options.name_authors else None, files, options.attachment_chars)
-        if text.strip():
+        text = prompt(said, name if options.name_authors else None, files, options.attachment_chars)
+        if said or files:
             await self._record(channel, name, text, str(message.id))
 
-    async def _hear_command(self, asked: Asked) -> None:
-        from leaves.chats.discord.client import acknowledge
+    async def _hear_command(self, command: Asked | Approved | Pressed) -> None:
+        from leaves.chats.discord.client import Approved, Asked, acknowledge, settle
 
-        interaction = asked.interaction
-        channel, name = interaction.channel_id or 0, author(interaction.user.display_name)
-        text = prompt(asked.text, name if self._options.name_authors else None, (), 0)
-        await self._record(channel, name, text, f"{_COMMAND}{interaction.id}")
+        interaction = command.interaction
+        channel, user = interaction.channel_id or 0, interaction.user
+        name, id = author(user.display_name), f"{_COMMAND}{interaction.id}"
         try:
-            await acknowledge(asked, name)
+            if isinstance(command, Asked):
+                if not is_meant(self._connected.place(interaction), self._options):
+                    await acknowledge(interaction, "I do not listen here.", alone=True)
+                    return
+                text = prompt(command.text, name if self._options.name_authors else None, (), 0)
+                await self._record(channel, name, text, id)
+                await acknowledge(interaction, f"**{name}**: {command.text}")
+                return
+            if isinstance(command, Approved):
+                asked = self._open.answered_by(f"{SESSION}{channel}", command.answer)
+            else:
+                asked = self._open.chosen(command.question, command.number)
+            if asked is None:
+                await acknowledge(interaction, "No question is open here that this answers.", alone=True)
+                return
+            await self._answer(asked, str(user.id), id)
+            if isinstance(command, Approved):
+                await acknowledge(interaction, f"**{name}**: {asked.answer}")
+            else:
+                await settle(interaction, f"**{name}**: {asked.answer}")
         except (Away, DeliveryFailed) as error:
-            _log.warning("a command could not be acknowledged; its answer comes as a message: %s", error)
+            _log.warning("a command is recorded, and could not be acknowledged: %s", error)
+
+    async def _answer(self, answered: Answered, by: str, message_id: str) -> None:
+        """What was answered is recorded under the id of who answered: a name can be taken by another."""
+        try:
+            await self._port.answer(answered.session, answered.question, answered.answer, by, message_id)
+        except InvalidEntry as error:
+            _log.warning("an answer from Discord cannot be recorded: %s", error)
+        else:
+            self._open.close(answered.question)
 
     async def _record(self, channel: int, sender: str, text: str, message_id: str) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from branches.chat.splitting import split
@@ -13,6 +14,8 @@ CURSOR = "▌"
 """Stands at the end of a message that is still being written."""
 EMPTY = "*(an empty answer)*"
 _FILES = 10
+_BUTTONS = 25
+_PREFIX = "coven:"
 _BLOCK = re.compile(r"^(?P<marks>`{3,})[ \t]*(?P<info>[^`\n]*)\n(?P<code>.*?)\n?^(?P=marks)`*[ \t]*$", re.M | re.S)
 _ENDINGS = {
     "": "txt",
@@ -38,11 +41,34 @@ class Attached(NamedTuple):
     text: str
 
 
+class Button(NamedTuple):
+    """A button under a message; `id` is what comes back when it is pressed."""
+
+    id: str
+    label: str
+
+
 class Part(NamedTuple):
     """One message."""
 
     text: str
     files: tuple[Attached, ...] = ()
+    buttons: tuple[Button, ...] = ()
+
+
+def buttons(question: str, choices: Sequence[str]) -> tuple[Button, ...]:
+    """The buttons for the answers of a question; none where they are more than Discord takes."""
+    if len(choices) > _BUTTONS:
+        return ()
+    return tuple(Button(f"{_PREFIX}{number}:{question}"[:100], choice[:80]) for number, choice in enumerate(choices))
+
+
+def pressed(id: str) -> tuple[str, int] | None:
+    """The question and the number of the choice that a button stands for; None for one that is not ours."""
+    number, colon, question = id.removeprefix(_PREFIX).partition(":")
+    if not id.startswith(_PREFIX) or not colon or not (number.isascii() and number.isdigit()):
+        return None
+    return question, int(number)
 
 
 def parts(text: str, *, attach_over: int, max_messages: int) -> list[Part]:

@@ -179,12 +179,21 @@ async def test_typing_is_shown_while_an_answer_is_awaited(stage):
 
 async def test_a_slash_command_is_a_prompt(echoing):
     async with echoing.bot(commands=True):
-        assert [command["name"] for command in echoing.discord.commands] == ["ask"]
+        assert [command["name"] for command in echoing.discord.commands] == ["approve", "ask"]
         await echoing.discord.command("ask", text="what is new?")
         await echoing.delivered(1)
         (response,) = await echoing.discord.until(lambda: echoing.discord.responses)
     assert response["data"]["content"] == "**Ada**: what is new?"
     assert echoing.said() == ["<Ada: what is new?>"]
+
+
+async def test_a_slash_command_is_not_taken_where_it_does_not_listen(echoing):
+    other = echoing.world.channel("elsewhere")
+    async with echoing.bot(commands=True, channels=(str(echoing.world.general.id),)):
+        await echoing.discord.command("ask", other, text="what is new?")
+        (response,) = await echoing.discord.until(lambda: echoing.discord.responses)
+    assert response["data"]["content"] == "I do not listen here."
+    assert echoing.said(other) == []
 
 
 async def test_a_wrong_token_is_said(stage):
