@@ -47,7 +47,7 @@ class StopSignals:
             self._signalled(signal.SIGTERM)
 
     def stopping(self) -> None:
-        """Stopping has begun without a signal, for instance by a Ctrl-C that a prompt has read: the next one is a second."""
+        """Stopping has begun without a signal, as by a Ctrl-C that a prompt has read: an interrupt is a second one."""
         self._stopping = True
 
     def _signalled(self, number: int) -> None:
