@@ -1,0 +1,115 @@
+"""The pages about chat leaves: the leaf that one writes talks, and the other's bot is brought as it says."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from branches.chat import CHAT, ChatChunk, ChatEfferentDraft, ChatStreamCompleted
+from branches.chat.entries import ChatQuestion
+from branches.chat.service import ChatService
+from branches.secret import Secret
+from covenants import check, load_text
+from journals import Journal, MemoryStore
+from leaves.catalogue import CATALOGUE
+from leaves.chats.discord.leaf import Discord
+from leaves.chats.discord.options import DiscordOptions
+from tests.docs.examples import blocks, whole_file, write_code
+
+PAGES = ["writing-a-leaf.md", "discord.md"]
+EXAMPLES = [(page, block) for page in PAGES for block in blocks(page) if block.info == "yaml"]
+
+
+@pytest.mark.parametrize(("page", "block"), EXAMPLES, ids=[page for page, _ in EXAMPLES])
+def test_the_configuration_passes_the_check(page: str, block, tmp_path: Path) -> None:
+    write_code(page, tmp_path)
+    loaded = load_text(whole_file(block.text).encode(), {"DISCORD_TOKEN": "canary"}, base=tmp_path)
+    assert [str(problem) for problem in check(loaded, CATALOGUE).problems] == []
+
+
+def test_a_bot_without_its_token_is_found_before_it_runs(tmp_path: Path) -> None:
+    ((_, block),) = [example for example in EXAMPLES if example[0] == "discord.md"]
+    loaded = load_text(whole_file(block.text).encode(), {}, base=tmp_path)
+    (problem,) = check(loaded, CATALOGUE).problems
+    assert problem.code == "E402"
+    assert "DISCORD_TOKEN" in problem.message
+
+
+def example(page: str) -> dict[str, Any]:
+    """The names that the page's Python defines."""
+    (code,) = (block.text for block in blocks(page) if block.info == "python")
+    names: dict[str, Any] = {}
+    exec(compile(code, page, "exec"), names)
+    return names
+
+
+async def serving(leaf, journal: Journal, chunks: Journal) -> asyncio.Task[None]:
+    service = ChatService("chat", journal, leaf, owner="test", chunk_journal=chunks)
+    ready = asyncio.Event()
+    task = asyncio.create_task(service.run(ready.set))
+    waiting = asyncio.create_task(ready.wait())
+    await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+    assert ready.is_set(), task
+    return task
+
+
+async def echo(journal: Journal) -> None:
+    async for record in journal.tail(0, kinds=["ChatAfferent"]):
+        await journal.append(ChatEfferentDraft(text=f"<{record.entry.text}>"), session=record.session, cause=record)
+
+
+async def test_the_leaf_of_the_page_talks_streams_and_asks() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    lines, store = example("writing-a-leaf.md")["Lines"], MemoryStore()
+    journal = await store.open("chat", CHAT.registry())
+    chunks = await store.open("chat-chunks", CHAT.registry(short_lived=True), short_lived=True)
+    async with asyncio.timeout(20):
+        service = await serving(lines(lines.Options(port=port), "chat"), journal, chunks)
+        answering = asyncio.create_task(echo(journal))
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"attic\nhello\n")
+        assert await reader.readline() == b"<hello>\n"
+        for index, text in enumerate(["One. Tw", "o. "]):
+            await chunks.append(ChatChunk(stream="s", index=index, text=text), session="attic")
+        await chunks.append(ChatStreamCompleted(stream="s"), session="attic")
+        assert await reader.readline() == b"... One.\n"
+        assert await reader.readline() == b"... Two.\n"
+        await journal.append(
+            ChatQuestion(correlation_id="q", question="Shall I?", choices=("yes", "no")), session="attic"
+        )
+        assert await reader.readline() == b"Shall I?\n"
+        writer.write(b"yes\n")
+        answer = await journal.wait_for(lambda record: record.kind == "ChatAnswer", timeout=10)
+        await journal.append(ChatEfferentDraft(text="anybody?"), session="cellar")
+        gone = await journal.wait_for(lambda record: record.kind == "ChatUndelivered", timeout=10)
+    assert (answer.entry.answer, answer.entry.by) == ("yes", "attic")
+    assert "cellar" in gone.entry.error
+    writer.close()
+    for task in (service, answering):
+        task.cancel()
+    await asyncio.wait([service, answering])
+
+
+async def test_the_test_of_the_page_about_discord() -> None:
+    store, tasks = MemoryStore(), []
+    journal = await store.open("chat", CHAT.registry())
+    chunks = await store.open("chat-chunks", CHAT.registry(short_lived=True), short_lived=True)
+
+    async def bring_a_bot(api: str, token: str) -> None:
+        options = DiscordOptions(token=Secret("${TOKEN}", {"TOKEN": token}), api=api)
+        tasks.append(await serving(Discord(options, "chat"), journal, chunks))
+        tasks.append(asyncio.create_task(echo(journal)))
+
+    names = example("discord.md")
+    names["bring_a_bot"] = bring_a_bot
+    async with asyncio.timeout(20):
+        assert await names["main"]() == "<Ada: hello>"
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
