@@ -18,6 +18,7 @@ URL_VARIABLE: Final = "COVEN_LOCAL_URL"
 OLLAMA: Final = "http://127.0.0.1:11434/v1"
 ENDPOINTS: Final = (OLLAMA, "http://127.0.0.1:8080/v1", "http://127.0.0.1:8000/v1", "http://127.0.0.1:1234/v1")
 """Where Ollama, llama.cpp, vLLM and LM Studio listen unless told otherwise."""
+_HERE: Final = ("127.0.0.1", "localhost", "::1")
 _PATIENCE_S: Final = 0.5
 _NO_KEY: Final = "none"
 
@@ -64,12 +65,29 @@ async def find_endpoint(environ: Mapping[str, str]) -> str | None:
 
 
 async def _names_a_model(url: str) -> bool:
+    here = urlsplit(url).hostname in _HERE
+    if here and not await _listens(url):
+        return False  # so that a start where nobody listens need not import a client to find out
     import httpx2
 
     try:
-        async with httpx2.AsyncClient(timeout=_PATIENCE_S, trust_env=urlsplit(url).hostname != "127.0.0.1") as client:
+        async with httpx2.AsyncClient(timeout=_PATIENCE_S, trust_env=not here) as client:
             answer = (await client.get(f"{url}/models")).raise_for_status().json()
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError):
         return False
     models = cast("dict[str, Any]", answer).get("data") if isinstance(answer, dict) else None
     return isinstance(models, list) and len(cast("list[Any]", models)) > 0
+
+
+async def _listens(url: str) -> bool:
+    """Whether anybody takes connections at this address."""
+    try:
+        address = urlsplit(url)
+        async with asyncio.timeout(_PATIENCE_S):
+            _, writer = await asyncio.open_connection(
+                address.hostname, address.port or (443 if address.scheme == "https" else 80)
+            )
+    except (OSError, ValueError):  # a time-out is an OSError
+        return False
+    writer.transport.abort()
+    return True

@@ -84,6 +84,11 @@ async def test_an_endpoint_is_one_that_names_a_model():
     assert await find_endpoint({URL_VARIABLE: url}) is None
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/v1", "http://localhost:99999/v1", "http://[::1]:1", "127.0.0.1"])
+async def test_where_nobody_listens_there_is_no_endpoint(url: str):
+    assert await find_endpoint({URL_VARIABLE: url}) is None
+
+
 def test_every_crystal_of_the_catalogue_says_which_key_it_needs():
     crystals = CATALOGUE.of(LeafKind.CRYSTAL)
     assert {name: leaf.secrets for name, leaf in crystals.items() if leaf.secrets} == {

@@ -207,6 +207,27 @@ def test_a_dead_letter_in_a_pipe_ends_it_with_a_message(project, start):
     assert "could not be routed, so its answer may never come" in ran.err
 
 
+@pytest.mark.parametrize("command", ["run", "check", "--help"])
+def test_what_is_not_used_is_not_imported(project, command):
+    """Nobody who starts it waits for the libraries of providers, protocols and mediums."""
+    environ = {**os.environ, "COVEN_LOCAL_URL": "http://127.0.0.1:1/v1"}
+    environ.pop("COVEN_FORBID_MODEL_REQUESTS", None)
+    script = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print(*sys.modules, sep='\\n', file=sys.stderr))\n"
+        f"sys.argv = ['coven', {command!r}]\n"
+        "from coven.cli import main\n"
+        "main()"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], input="hello\n", capture_output=True, text=True, timeout=30, env=environ
+    )
+    assert ran.returncode == 0
+    heavy = {"acp", "anthropic", "google", "httpx2", "openai", "pydantic", "pydantic_monty", "quickjs_rs"}
+    heavy |= {"discord", "prompt_toolkit", "starlette", "uvicorn", "wasmtime"}
+    assert heavy.isdisjoint(ran.stderr.split())
+
+
 def test_user_files_are_never_on_the_path_of_our_imports(project, start):
     for name in ("coven", "journals", "branches", "leaves"):
         (project / f"{name}.py").write_text("raise SystemExit('imported from the workspace')")
