@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
-from policies import Alarm, Clock
+if TYPE_CHECKING:  # not on the path of a command that only looks at options
+    from policies import Alarm, Clock
 
 SENTENCE_END = r"[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]*_]{0,4}"
 """What ends a sentence, in the scripts that have it, with the quotes and brackets that close behind it."""
