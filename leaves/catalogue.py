@@ -7,6 +7,7 @@ from branches.spellcasting.spells import Exec, ListDir, ReadText, WriteText
 from leaves.chats.console import ConsoleOptions
 from leaves.chats.discord.options import TOKEN as DISCORD_TOKEN
 from leaves.chats.discord.options import DiscordOptions
+from leaves.chats.web.options import WebOptions
 from leaves.crystals.anthropic import KEY as ANTHROPIC_KEY
 from leaves.crystals.anthropic import AnthropicOptions
 from leaves.crystals.gemini import KEY as GEMINI_KEY
@@ -28,6 +29,13 @@ CATALOGUE = Catalogue(
             factory="leaves.chats.console:open_console",
             options=ConsoleOptions,
             files=("history",),
+        ),
+        LeafInfo(
+            name="web",
+            kind=LeafKind.CHAT,
+            summary="a page in the browser",
+            factory="leaves.chats.web.leaf:WebChat",
+            options=WebOptions,
         ),
         LeafInfo(
             name="anthropic",

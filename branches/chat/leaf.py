@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Protocol, runtime_checkable
 
 from branches.chat.entries import ChatAfferent, ChatAnswer, ChatChunk, ChatEfferent, ChatStreamCompleted
@@ -39,6 +39,12 @@ class ChatPort(Protocol):
         A leaf that has buttons calls it when one is pressed, any other when a message is meant as the answer. Raises
         what `receive` raises.
         """
+        ...
+
+    def history(
+        self, conversation: str, after: int = 0
+    ) -> AsyncIterator[Record[ChatAfferent] | Record[ChatEfferent] | Record[ChatAnswer]]:
+        """What was said in a conversation behind this position until now, in order, for a leaf that shows it again."""
         ...
 
     async def prompt_of(self, message: Record[ChatEfferent]) -> Record[ChatAfferent] | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
-from typing import cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -30,6 +30,7 @@ from journals import Entry, IdConflict, Journal, Record, Unreadable, derive_id, 
 from policies import Clock, SystemClock
 
 _ARRIVING = (*ASKED_TO_SEND, ChatAnswer.kind())
+_SAID = (ChatAfferent.kind(), ChatEfferent.kind(), ChatAnswer.kind())
 _PROMPTS = 200
 
 
@@ -98,6 +99,14 @@ class ChatService:
         except IdConflict as conflict:
             return cast("Record[ChatAnswer]", await self._journal.get(conflict.position))
         return cast("Record[ChatAnswer]", appended.record)
+
+    async def history(
+        self, conversation: str, after: int = 0
+    ) -> AsyncIterator[Record[ChatAfferent] | Record[ChatEfferent] | Record[ChatAnswer]]:
+        """See `ChatPort.history`."""
+        async for record in self._journal.read(after=after, session=conversation, kinds=_SAID):
+            if isinstance(record.entry, ChatAfferent | ChatEfferent | ChatAnswer):
+                yield cast("Any", record)
 
     async def prompt_of(self, message: Record[ChatEfferent]) -> Record[ChatAfferent] | None:
         """See `ChatPort.prompt_of`. It is looked for among the newest of its conversation."""

@@ -1,0 +1,248 @@
+// The page of a conversation. What was said comes from the server by its position, and is shown as text, never as markup.
+
+const find = (id) => document.getElementById(id);
+const said = find("said"), state = find("state"), text = find("text"), entrance = find("entrance"), form = find("say");
+
+const random = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
+
+const kept = {
+  get(key, other) { try { return JSON.parse(localStorage.getItem("coven." + key)) ?? other; } catch { return other; } },
+  set(key, value) { try { localStorage.setItem("coven." + key, JSON.stringify(value)); } catch { /* only for this visit */ } },
+};
+
+let conversation = kept.get("conversation", null) ?? random();
+let outbox = kept.get("outbox", []); // what was not confirmed yet; it is sent again under the same id
+let place = 0; // the position up to which this page shows the conversation
+let socket = null, wait = 500, timer = null;
+const streams = new Map(), ended = new Set(), mine = new Map(), questions = new Map();
+
+kept.set("conversation", conversation);
+const given = new URLSearchParams(location.hash.slice(1)).get("token");
+if (given) {
+  kept.set("token", given);
+  history.replaceState(null, "", location.pathname);
+}
+
+function connect() {
+  clearTimeout(timer);
+  if (socket !== null) return;
+  const opened = new WebSocket(`${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/socket`);
+  socket = opened;
+  opened.onopen = () =>
+    opened.send(JSON.stringify({ type: "hello", conversation, after: place, token: kept.get("token", "") }));
+  opened.onmessage = (event) => { if (socket === opened) take(JSON.parse(event.data)); };
+  opened.onclose = (event) => {
+    if (socket !== opened) return;
+    socket = null;
+    forgetStreams();
+    if (event.code === 4401) { ask(); return; }
+    state.textContent = "not connected, trying again …";
+    timer = setTimeout(connect, wait * (0.75 + Math.random() / 2));
+    wait = Math.min(wait * 2, 10_000);
+  };
+}
+
+function ask() {
+  state.textContent = "a token is needed";
+  form.hidden = true;
+  entrance.hidden = false;
+  find("token").focus();
+}
+
+function take(message) {
+  switch (message.type) {
+    case "welcome":
+      wait = 500;
+      state.textContent = "connected";
+      document.title = find("title").textContent = message.title;
+      for (const each of outbox) socket.send(JSON.stringify(each));
+      break;
+    case "said":
+      place = message.position;
+      show(message);
+      break;
+    case "answered":
+      place = message.position;
+      confirm((each) => each.type === "answer" && each.question === message.question);
+      settle(message.question, message.text);
+      break;
+    case "piece":
+      grow(message);
+      break;
+    case "refused":
+      refuse(message);
+      break;
+  }
+}
+
+function element(name, className, content) {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (content !== undefined) made.textContent = content;
+  return made;
+}
+
+function put(item) {
+  const atEnd = said.scrollHeight - said.scrollTop - said.clientHeight < 80;
+  // what waits to be sent stays last
+  const waiting = item.classList.contains("waiting") ? null : said.querySelector(":scope > .waiting");
+  said.insertBefore(item, waiting);
+  if (atEnd) said.scrollTop = said.scrollHeight;
+}
+
+function show(message) {
+  if (message.mine !== undefined) {
+    confirm((each) => each.id === message.mine);
+    mine.get(message.mine)?.remove();
+    mine.delete(message.mine);
+    put(bubble("mine", message.sender, message.text));
+    return;
+  }
+  if (message.question !== undefined) { put(card(message)); return; }
+  if (message.prompt !== undefined) {
+    ended.add(message.prompt);
+    forgetStreams(message.prompt);
+  }
+  put(bubble("theirs", message.sender, message.text));
+}
+
+function bubble(className, sender, content) {
+  const item = element("li", className);
+  item.append(element("p", "who", sender), element("p", "text", content));
+  return item;
+}
+
+// A text that is being written. One with a hole in it is not shown: the text itself will come.
+function grow({ stream, index, text: piece, prompt }) {
+  if (prompt !== null && ended.has(prompt)) return;
+  let shown = streams.get(stream);
+  if (shown === undefined) {
+    if (index !== 0) return;
+    shown = { next: 0, prompt, item: bubble("theirs writing", "", "") };
+    shown.item.setAttribute("aria-live", "off");
+    shown.item.setAttribute("aria-busy", "true");
+    streams.set(stream, shown);
+    put(shown.item);
+  }
+  if (index !== shown.next) {
+    shown.item.remove();
+    shown.next = -1;
+    return;
+  }
+  shown.next += 1;
+  const atEnd = said.scrollHeight - said.scrollTop - said.clientHeight < 80;
+  shown.item.querySelector(".text").append(piece);
+  if (atEnd) said.scrollTop = said.scrollHeight;
+}
+
+function forgetStreams(prompt) {
+  for (const [stream, shown] of streams) {
+    if (prompt === undefined || shown.prompt === prompt) {
+      shown.item.remove();
+      streams.delete(stream);
+    }
+  }
+}
+
+function card({ sender, text: asked, question, choices = [] }) {
+  const item = bubble("question", sender, asked);
+  const form = element("form", "choices");
+  const answer = (content) => {
+    if (content.trim() === "") return;
+    for (const each of form.elements) each.disabled = true;
+    send({ type: "answer", id: random(), question, text: content });
+  };
+  if (choices.length > 0) {
+    for (const choice of choices) {
+      const button = element("button", "", choice);
+      button.type = "button";
+      button.onclick = () => answer(choice);
+      form.append(button);
+    }
+  } else {
+    const input = element("input");
+    input.setAttribute("aria-label", "Your answer");
+    input.maxLength = 50_000;
+    form.append(input, element("button", "", "Answer"));
+    form.onsubmit = () => answer(input.value);
+  }
+  form.addEventListener("submit", (event) => event.preventDefault());
+  item.append(form);
+  questions.set(question, { item, form });
+  return item;
+}
+
+function settle(question, answer) {
+  const asked = questions.get(question);
+  if (asked === undefined) return;
+  asked.form.remove();
+  asked.item.append(element("p", "who", `answered: ${answer}`));
+  questions.delete(question);
+}
+
+function refuse({ id, reason }) {
+  const refused = outbox.find((each) => each.id === id);
+  confirm((each) => each.id === id);
+  const asked = refused?.type === "answer" ? questions.get(refused.question) : undefined;
+  for (const each of asked?.form.elements ?? []) each.disabled = false;
+  (mine.get(id) ?? asked?.item)?.append(element("p", "refused", `not sent: ${reason}`));
+}
+
+function send(message) {
+  outbox.push(message);
+  kept.set("outbox", outbox);
+  if (message.type === "say") awaiting(message);
+  if (socket?.readyState === WebSocket.OPEN && state.textContent === "connected") socket.send(JSON.stringify(message));
+}
+
+function awaiting(message) {
+  const item = bubble("mine waiting", "", message.text);
+  mine.set(message.id, item);
+  put(item);
+}
+
+function confirm(which) {
+  outbox = outbox.filter((each) => !which(each));
+  kept.set("outbox", outbox);
+}
+
+function grown() {
+  text.style.height = "auto";
+  text.style.height = `${text.scrollHeight + 2}px`;
+}
+
+form.onsubmit = (event) => {
+  event.preventDefault();
+  if (text.value.trim() === "") return;
+  send({ type: "say", id: random(), text: text.value });
+  text.value = "";
+  grown();
+  said.scrollTop = said.scrollHeight;
+};
+text.oninput = grown;
+text.onkeydown = (event) => {
+  const phone = matchMedia("(pointer: coarse)").matches;
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !phone) {
+    event.preventDefault();
+    form.requestSubmit();
+  }
+};
+entrance.onsubmit = (event) => {
+  event.preventDefault();
+  kept.set("token", find("token").value);
+  entrance.hidden = true;
+  form.hidden = false;
+  connect();
+};
+find("new").onclick = () => {
+  if (said.childElementCount > 0 && !window.confirm("Begin a new conversation? This one is not shown here any more.")) return;
+  conversation = random();
+  kept.set("conversation", conversation);
+  outbox = [];
+  kept.set("outbox", outbox);
+  location.reload();
+};
+for (const event of ["online", "pageshow"]) addEventListener(event, connect);
+document.addEventListener("visibilitychange", () => { if (!document.hidden) connect(); });
+for (const each of outbox) if (each.type === "say") awaiting(each);
+connect();

@@ -1,0 +1,160 @@
+"""One page that is open: everything of its conversation goes to it, in order, and what it says is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from branches.chat import ChatAfferent, ChatEfferent
+from branches.chat.entries import ChatAnswer
+from branches.chat.leaf import ChatPort
+from journals import InvalidEntry, Record
+from leaves.chats.web.messages import Answer, Answered, Asked, Hello, Piece, Refused, Said, Say, Told, Welcome
+
+SESSIONS = "web-"
+"""What the sessions of pages begin with."""
+_PIECES = 500
+_BAD_MESSAGE = 1008
+
+_asked = msgspec.json.Decoder[Asked](Asked)
+_encode = msgspec.json.Encoder().encode
+
+
+class Visit:
+    """A socket and its place in the conversation.
+
+    What was said is read from the journal behind that place, whenever there may be more: nothing can be missed or come
+    twice. Only pieces of texts that are being written are handed over, and dropped when the page is slow.
+    """
+
+    def __init__(
+        self,
+        socket: WebSocket,
+        port: ChatPort,
+        hello: Hello,
+        *,
+        title: str,
+        sender: str,
+        recorded: Callable[[str], None],
+    ) -> None:
+        """`recorded` is called with the session when the page has said something in it."""
+        self._socket, self._port, self._title, self._sender = socket, port, title, sender
+        self._recorded = recorded
+        self.session = SESSIONS + hello.conversation
+        self._place = hello.after
+        self._news = asyncio.Event()
+        self._news.set()
+        self._more = True
+        self._pieces: deque[Piece] = deque()
+        self._refused: deque[Refused] = deque()
+
+    def __repr__(self) -> str:
+        return f"<Visit {self.session} at {self._place}>"
+
+    def tell(self) -> None:
+        """Something was said here."""
+        self._more = True
+        self._news.set()
+
+    def show(self, piece: Piece) -> None:
+        """A piece of a text came. A page that gets no more of a stream waits for the text itself."""
+        if len(self._pieces) >= _PIECES:
+            self._pieces.clear()
+        self._pieces.append(piece)
+        self._news.set()
+
+    async def run(self) -> None:
+        """Until the page leaves. Raises what the port raises."""
+        sending = asyncio.create_task(self._send())
+        hearing = asyncio.create_task(self._hear())
+        try:
+            await asyncio.wait([sending, hearing], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sending, hearing):
+                task.cancel()
+            await asyncio.wait([sending, hearing])
+        for task in (sending, hearing):
+            if not task.cancelled() and (error := task.exception()) is not None:
+                if isinstance(error, WebSocketDisconnect | RuntimeError):
+                    continue  # the page left while something was on its way to it
+                raise error
+
+    async def _send(self) -> None:
+        await self._tell(Welcome(title=self._title))
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._refused:
+                await self._tell(self._refused.popleft())
+            while self._more or self._pieces:
+                if self._more:
+                    self._more = False
+                    async for record in self._port.history(self.session, self._place):
+                        await self._tell(told(record, self.session))
+                        self._place = record.position
+                if self._pieces:
+                    await self._tell(self._pieces.popleft())
+
+    async def _tell(self, message: Told) -> None:
+        await self._socket.send_text(_encode(message).decode())
+
+    async def _hear(self) -> None:
+        while True:
+            try:
+                asked = _asked.decode(await self._socket.receive_text())
+            except (msgspec.MsgspecError, KeyError, RecursionError):  # KeyError: bytes came
+                await self._socket.close(_BAD_MESSAGE, "not a message of this page")
+                return
+            try:
+                reason = await self._record(asked)
+            except InvalidEntry as error:
+                reason = str(error)
+            if reason is not None:
+                self._refused.append(Refused(id=asked.id, reason=reason))
+                self._news.set()
+            else:
+                self._recorded(self.session)
+
+    async def _record(self, asked: Asked) -> str | None:
+        """Record what the page sent; gives why it cannot be."""
+        id = f"{self.session}/{asked.id}"
+        if isinstance(asked, Say):
+            if not asked.text.strip():
+                return "a message has a text"
+            await self._port.receive(self.session, self._sender, asked.text, id)
+            return None
+        question = await self._question(asked)
+        if question is None:
+            return "this conversation has no such question"
+        if question.choices and asked.text not in question.choices:
+            return f"the answers are {', '.join(question.choices)}"
+        await self._port.answer(self.session, asked.question, asked.text, self._sender, id)
+        return None
+
+    async def _question(self, asked: Answer) -> ChatEfferent | None:
+        async for record in self._port.history(self.session):
+            if isinstance(record.entry, ChatEfferent) and record.entry.question == asked.question:
+                return record.entry
+        return None
+
+
+def told(record: Record[ChatAfferent] | Record[ChatEfferent] | Record[ChatAnswer], session: str) -> Said | Answered:
+    """What the page gets of a record."""
+    entry = record.entry
+    if isinstance(entry, ChatAnswer):
+        return Answered(position=record.position, question=entry.correlation_id, text=entry.answer)
+    if isinstance(entry, ChatAfferent):
+        mine = (entry.message_id or "").removeprefix(f"{session}/")
+        return Said(position=record.position, sender=entry.sender, text=entry.text, mine=mine)
+    return Said(
+        position=record.position,
+        sender=entry.sender,
+        text=entry.text,
+        prompt=record.correlation_id,
+        question=entry.question,
+        choices=entry.choices,
+    )
