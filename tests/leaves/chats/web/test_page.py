@@ -1,0 +1,155 @@
+"""The page, in a real browser of the size of a phone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.leaves.chats.web.browser import CHROMIUM, browsing
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+
+CONNECTED = "document.getElementById('state').textContent === 'connected'"
+
+
+@pytest.fixture
+async def tab(tmp_path: Path):
+    async with browsing(tmp_path / "browser") as opened:
+        yield opened
+        if (folder := os.environ.get("COVEN_PICTURES")) is not None:
+            await opened.picture(Path(folder) / f"{os.environ['PYTEST_CURRENT_TEST'].split('::')[1].split()[0]}.png")
+
+
+async def talk(place, tab, text: str = "hello"):
+    """Send a message; gives its record."""
+    await tab.type(text)
+    await tab.press("Enter")
+    return await place.heard(text)
+
+
+async def test_a_person_asks_sees_the_answer_being_written_and_then_once(place, tab):
+    async with place(title="Hearth") as opened:
+        await tab.open(opened.address)
+        await tab.until(CONNECTED)
+        assert await tab.value("document.title") == "Hearth"
+        prompt = await talk(opened, tab)
+        await tab.until("document.querySelector('.mine:not(.waiting)')")
+        await opened.write(prompt.session, "Let me ", "see", prompt=prompt.id)
+        await tab.until("document.querySelector('.writing .text')?.textContent === 'Let me see'")
+        await opened.say(prompt.session, "Let me see. Yes.", prompt=prompt.id)
+        await tab.shows("Let me see. Yes.")
+        assert await tab.value("document.querySelectorAll('#said > li').length") == 2
+        await opened.write(prompt.session, " too late", prompt=prompt.id, first=2)
+        await opened.say(prompt.session, "More.")
+        await tab.shows("More.")
+        assert "too late" not in await tab.value("document.body.innerText")
+        assert all(url.startswith((opened.address, opened.address.replace("http", "ws"))) for url in tab.requests)
+        assert tab.complaints == []
+
+
+async def test_what_was_said_stands_there_after_a_reload(place, tab):
+    async with place() as opened:
+        await tab.open(opened.address)
+        prompt = await talk(opened, tab)
+        await opened.say(prompt.session, "an answer", prompt=prompt.id)
+        await tab.shows("an answer")
+        await tab.reload()
+        await tab.shows("an answer")
+        assert await tab.value("document.querySelectorAll('#said > li').length") == 2
+
+
+async def test_it_comes_back_by_itself_and_misses_nothing_and_sends_once_what_was_typed_meanwhile(place, tab):
+    async with place() as opened:
+        port = int(opened.address.rstrip("/").rpartition(":")[2])
+        await tab.open(opened.address)
+        prompt = await talk(opened, tab)
+        await tab.until("document.querySelector('.mine:not(.waiting)')")
+    await tab.until("document.getElementById('state').textContent.startsWith('not connected')")
+    await tab.type("meanwhile")
+    await tab.press("Enter")
+    await tab.until("document.querySelector('.mine.waiting')")
+    async with place(port=port) as opened:
+        await opened.say(prompt.session, "missed", prompt=prompt.id)
+        await opened.heard("meanwhile")
+        await tab.shows("missed")
+        await tab.until("!document.querySelector('.mine.waiting')")
+        assert await opened.kinds("ChatAfferent") == ["hello", "meanwhile"]
+        assert await tab.value("document.querySelectorAll('.mine').length") == 2
+
+
+async def test_a_question_is_a_card_with_buttons_and_is_answered_once(place, tab):
+    async with place() as opened:
+        await tab.open(opened.address)
+        session = (await talk(opened, tab)).session
+        await opened.ask(session, "May I write list.txt?", "yes", "no")
+        await tab.until("document.querySelectorAll('.question button').length === 2")
+        await tab.value("document.querySelector('.question button').click()")
+        answered = await opened.journal.wait_for(lambda r: r.kind == "ChatAnswer", timeout=30)
+        assert (answered.session, answered.entry.correlation_id, answered.entry.answer) == (
+            session,
+            "question-1",
+            "yes",
+        )
+        await tab.shows("answered: yes")
+        assert await tab.value("document.querySelectorAll('.question button').length") == 0
+        await tab.reload()
+        await tab.shows("answered: yes")
+
+
+async def test_a_question_without_choices_takes_any_text(place, tab):
+    async with place() as opened:
+        await tab.open(opened.address)
+        session = (await talk(opened, tab)).session
+        await opened.ask(session, "What is your name?")
+        await tab.until("document.querySelector('.question input')")
+        await tab.value(
+            "(() => { const form = document.querySelector('.question form');"
+            " form.querySelector('input').value = 'Ada'; form.requestSubmit(); })()"
+        )
+        answered = await opened.journal.wait_for(lambda r: r.kind == "ChatAnswer", timeout=30)
+        assert answered.entry.answer == "Ada"
+
+
+async def test_markup_is_shown_as_it_is_and_does_nothing(place, tab):
+    hostile = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+    async with place(title="<b>Hearth</b>") as opened:
+        await tab.open(opened.address)
+        prompt = await talk(opened, tab, hostile)
+        await opened.write(prompt.session, hostile, prompt=prompt.id)
+        await tab.until("document.querySelector('.writing .text')?.textContent.includes('onerror')")
+        await opened.say(prompt.session, hostile, prompt=prompt.id)
+        await opened.ask(prompt.session, hostile, hostile)
+        await tab.until("document.querySelector('.question button')")
+        assert await tab.value("document.querySelectorAll('img, #said script, b').length") == 0
+        assert await tab.value("document.title") == "<b>Hearth</b>"
+
+
+async def test_a_token_is_asked_for_and_kept(place, tab, monkeypatch):
+    monkeypatch.setenv("COVEN_WEB_TOKEN", "right")
+    async with place() as opened:
+        await tab.open(opened.address)
+        await tab.until("!document.getElementById('entrance').hidden")
+        await tab.call("Input.insertText", text="right")
+        await tab.value("document.getElementById('entrance').requestSubmit()")
+        await tab.until(CONNECTED)
+        await tab.reload()
+        await tab.until(CONNECTED)
+
+
+async def test_it_fits_a_phone_and_everything_has_a_name(place, tab):
+    async with place() as opened:
+        await tab.open(opened.address)
+        session = (await talk(opened, tab)).session
+        await opened.say(session, "x" * 500)
+        await opened.ask(session, "May I?", "yes", "no")
+        await tab.until("document.querySelector('.question button')")
+        assert await tab.value("document.documentElement.scrollWidth <= innerWidth")
+        nodes = (await tab.call("Accessibility.getFullAXTree"))["nodes"]
+        roles = {}
+        for node in nodes:
+            roles.setdefault(node.get("role", {}).get("value"), []).append(node.get("name", {}).get("value", ""))
+        assert roles["textbox"] == ["Message"]
+        assert set(roles["button"]) == {"New conversation", "yes", "no", "Send"}
+        assert roles["log"] == ["Conversation"]
