@@ -82,5 +82,11 @@ class ChatUndelivered(Entry, frozen=True, kw_only=True):
     error: str
 
 
+class ChatBegunAnew(Entry, frozen=True, kw_only=True):
+    """From here on what is said in this conversation belongs to another session, which knows nothing of this one."""
+
+    session: str
+
+
 class ChatSettled(Mark, frozen=True, kw_only=True):
     """Every draft up to this position of the journal is settled, so that a start need not look there again."""

@@ -26,7 +26,8 @@ class ChatPort(Protocol):
     ) -> Record[ChatAfferent]:
         """Record a message from outside; it is durable when this returns.
 
-        `message_id` is the platform's: the same one gives the record of the first time, whatever the text says now.
+        Its session is the conversation, or the one that `begin_anew` has begun there. `message_id` is the platform's:
+        the same one gives the record of the first time, whatever the text says now.
         Raises `InvalidName` and `InvalidEntry` for what cannot be stored, and what `Journal.append` raises.
         """
         ...
@@ -45,6 +46,14 @@ class ChatPort(Protocol):
         self, conversation: str, after: int = 0
     ) -> AsyncIterator[Record[ChatAfferent] | Record[ChatEfferent] | Record[ChatAnswer]]:
         """What was said in a conversation behind this position until now, in order, for a leaf that shows it again."""
+        ...
+
+    async def begin_anew(self, conversation: str, message_id: str) -> str:
+        """What is said there from now on belongs to a new session, which this gives; durable when this returns.
+
+        Asked again under the same id it changes nothing. `branches.chat.sessions.conversation_of` is the way back.
+        Raises what `receive` raises.
+        """
         ...
 
     async def prompt_of(self, message: Record[ChatEfferent]) -> Record[ChatAfferent] | None:

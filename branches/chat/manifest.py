@@ -5,6 +5,7 @@ from __future__ import annotations
 from branches.chat.entries import (
     ChatAfferent,
     ChatAnswer,
+    ChatBegunAnew,
     ChatChunk,
     ChatDelivered,
     ChatEfferent,
@@ -28,6 +29,7 @@ CHAT = Manifest(
         Kind(ChatEfferent, Direction.INTERNAL),
         Kind(ChatDelivered, Direction.INTERNAL),
         Kind(ChatUndelivered, Direction.INTERNAL),
+        Kind(ChatBegunAnew, Direction.INTERNAL),
         Kind(ChatSettled, Direction.INTERNAL),
     ),
 )

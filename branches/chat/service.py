@@ -22,6 +22,7 @@ from branches.chat.entries import (
     ChatUndelivered,
 )
 from branches.chat.leaf import ChatLeaf, DeliveryFailed, RemindingLeaf, StreamingLeaf
+from branches.chat.sessions import Sessions
 from branches.chat.showing import Showing
 from branches.claims import Claims
 from branches.service import Finished, first_error
@@ -56,6 +57,7 @@ class ChatService:
         self._name, self._journal, self._leaf = name, journal, leaf
         self._chunks, self._clock = chunk_journal, clock or SystemClock()
         self._claims = Claims(journal, owner)
+        self._sessions = Sessions(journal, self._claims)
         self._settled = Settled(journal, self._claims, ChatSettled, SETTLED_SESSION, every=settled_every)
         self._waiting: dict[str, deque[Record[Entry]]] = {}
         self._asked: dict[str, int] = {}
@@ -73,13 +75,12 @@ class ChatService:
         self, conversation: str, sender: str, text: str, message_id: str | None = None
     ) -> Record[ChatAfferent]:
         """See `ChatPort.receive`."""
-        await self._claims.take(conversation)
+        session = await self._sessions.of(conversation)
+        await self._claims.take(session)
         id = random_id() if message_id is None else derive_id("afferent", self._name, message_id)
         entry = ChatAfferent(sender=sender, text=text, message_id=message_id)
         try:
-            appended = await self._journal.append(
-                entry, session=conversation, id=id, correlation_id=id, origin=self._name
-            )
+            appended = await self._journal.append(entry, session=session, id=id, correlation_id=id, origin=self._name)
         except IdConflict as conflict:  # the platform sent an edited message under its old id: the first one counts
             first = await self._journal.get(conflict.position)
             return cast("Record[ChatAfferent]", first)
@@ -108,6 +109,10 @@ class ChatService:
             if isinstance(record.entry, ChatAfferent | ChatEfferent | ChatAnswer):
                 yield cast("Any", record)
 
+    async def begin_anew(self, conversation: str, message_id: str) -> str:
+        """See `ChatPort.begin_anew`."""
+        return await self._sessions.begin_anew(conversation, derive_id("anew", self._name, message_id))
+
     async def prompt_of(self, message: Record[ChatEfferent]) -> Record[ChatAfferent] | None:
         """See `ChatPort.prompt_of`. It is looked for among the newest of its conversation."""
         if message.correlation_id is None:
@@ -130,6 +135,7 @@ class ChatService:
         later is for the next start.
         """
         self._claims.clear()
+        self._sessions.clear()
         self._waiting.clear()
         self._asked.clear()
         connected = asyncio.Event()

@@ -46,6 +46,7 @@ from branches.chat import CHAT
 from branches.chat.entries import (
     ChatAfferent,
     ChatAnswer,
+    ChatBegunAnew,
     ChatChunk,
     ChatDelivered,
     ChatEfferent,
@@ -91,6 +92,7 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
         ChatEfferent(text="two files", sender="agents", question="a-1", choices=("yes", "no")),
         ChatDelivered(efferent="e-1", receipt="r-1"),
         ChatUndelivered(efferent="e-2", error="the channel is gone"),
+        ChatBegunAnew(session="room~1a2b3c4d"),
         ChatSettled(position=42),
     ),
     "agents": (

@@ -47,6 +47,12 @@ class Approved(NamedTuple):
     answer: str
 
 
+class Reset(NamedTuple):
+    """A slash command `/reset`."""
+
+    interaction: discord.Interaction
+
+
 class Pressed(NamedTuple):
     """A button of ours was pressed."""
 
@@ -55,7 +61,7 @@ class Pressed(NamedTuple):
     number: int
 
 
-Incoming = discord.Message | Asked | Approved | Pressed
+Incoming = discord.Message | Asked | Approved | Reset | Pressed
 
 
 class Bot(discord.Client):
@@ -91,6 +97,11 @@ class Bot(discord.Client):
         async def approve(interaction: discord.Interaction, answer: str = "yes") -> None:
             self._take(Approved(interaction, answer))
 
+        async def reset(interaction: discord.Interaction) -> None:
+            self._take(Reset(interaction))
+
+        about = "Begin a new conversation here; what was said stays recorded"
+        tree.add_command(app_commands.Command(name="reset", description=about, callback=reset))
         about = "Answer the oldest question that is open here"
         tree.add_command(app_commands.Command(name="approve", description=about, callback=approve))
         tree.add_command(app_commands.Command(name="ask", description="Ask the agent something", callback=ask))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from branches.chat import ChatAfferent, ChatChunk, ChatEfferent, ChatStreamCompleted
 from branches.chat.leaf import ChatPort, DeliveryFailed
+from branches.chat.sessions import conversation_of
 from branches.chat.windows import Window
 from branches.secret import Secret
 from journals import InvalidEntry, Record
@@ -25,7 +26,7 @@ from policies import Clock, SystemClock
 if TYPE_CHECKING:
     import discord
 
-    from leaves.chats.discord.client import Approved, Asked, Bot, Incoming, Pressed
+    from leaves.chats.discord.client import Approved, Asked, Bot, Incoming, Pressed, Reset
 
 SESSION = "discord:"
 TYPING_EVERY_S = 8.0
@@ -246,8 +247,8 @@ class Discord:
         if said or files:
             await self._record(channel, name, text, str(message.id))
 
-    async def _hear_command(self, command: Asked | Approved | Pressed) -> None:
-        from leaves.chats.discord.client import Approved, Asked, acknowledge, settle
+    async def _hear_command(self, command: Asked | Approved | Reset | Pressed) -> None:
+        from leaves.chats.discord.client import Approved, Asked, Reset, acknowledge, settle
 
         interaction = command.interaction
         channel, user = interaction.channel_id or 0, interaction.user
@@ -260,6 +261,10 @@ class Discord:
                 text = prompt(command.text, name if self._options.name_authors else None, (), 0)
                 await self._record(channel, name, text, id)
                 await acknowledge(interaction, f"**{name}**: {command.text}")
+                return
+            if isinstance(command, Reset):
+                await self._port.begin_anew(f"{SESSION}{channel}", id)
+                await acknowledge(interaction, f"**{name}** began a new conversation: I know nothing of the last one.")
                 return
             if isinstance(command, Approved):
                 asked = self._open.answered_by(f"{SESSION}{channel}", command.answer)
@@ -357,8 +362,9 @@ def _bot() -> type[Bot]:
 
 def _channel(session: str) -> int:
     """The channel of a conversation. Raises `DeliveryFailed` for a session that is none of ours."""
-    number = session.removeprefix(SESSION)
-    if number == session or not (number.isascii() and number.isdigit()):
+    conversation = conversation_of(session)
+    number = conversation.removeprefix(SESSION)
+    if number == conversation or not (number.isascii() and number.isdigit()):
         raise DeliveryFailed(f"{session!r} is no conversation on Discord: these are called {SESSION}<channel id>")
     return int(number)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from branches.chat import ChatEfferent
+from branches.chat.sessions import conversation_of
 from journals import Record
 
 
@@ -41,12 +42,12 @@ class OpenQuestions:
             return None
         return Answered(asked.session, question, asked.entry.choices[number])
 
-    def answered_by(self, session: str, text: str) -> Answered | None:
+    def answered_by(self, conversation: str, text: str) -> Answered | None:
         """What a text says to the oldest open question of a conversation: a choice, or any text if it has none."""
         for question, asked in self._asked.items():
-            if asked.session != session:
+            if conversation_of(asked.session) != conversation:
                 continue
             choices = asked.entry.choices or ((text.strip(),) if text.strip() else ())
             chosen = next((choice for choice in choices if choice.lower() == text.strip().lower()), None)
-            return None if chosen is None else Answered(session, question, chosen)
+            return None if chosen is None else Answered(asked.session, question, chosen)
         return None

@@ -179,12 +179,29 @@ async def test_typing_is_shown_while_an_answer_is_awaited(stage):
 
 async def test_a_slash_command_is_a_prompt(echoing):
     async with echoing.bot(commands=True):
-        assert [command["name"] for command in echoing.discord.commands] == ["approve", "ask"]
+        assert sorted(command["name"] for command in echoing.discord.commands) == ["approve", "ask", "reset"]
         await echoing.discord.command("ask", text="what is new?")
         await echoing.delivered(1)
         (response,) = await echoing.discord.until(lambda: echoing.discord.responses)
     assert response["data"]["content"] == "**Ada**: what is new?"
     assert echoing.said() == ["<Ada: what is new?>"]
+
+
+async def test_reset_begins_a_new_conversation_in_the_same_channel_for_good(echoing):
+    async with echoing.bot(commands=True):
+        await echoing.discord.say("one")
+        await echoing.delivered(1)
+        await echoing.discord.command("reset")
+        await echoing.discord.until(lambda: echoing.discord.responses)
+        await echoing.discord.say("two")
+        await echoing.delivered(2)
+    async with echoing.bot():
+        await echoing.discord.say("three")
+        await echoing.delivered(3)
+    first, second, third = [prompt.session for prompt in await echoing.prompts(3)]
+    assert first != second == third
+    assert echoing.said() == ["<Ada: one>", "<Ada: two>", "<Ada: three>"]
+    assert "began a new conversation" in echoing.discord.responses[0]["data"]["content"]
 
 
 async def test_a_slash_command_is_not_taken_where_it_does_not_listen(echoing):
