@@ -34,7 +34,7 @@ CATALOGUE = Catalogue(
             name="web",
             kind=LeafKind.CHAT,
             summary="a page in the browser",
-            factory="leaves.chats.web.leaf:WebChat",
+            factory="leaves.chats.web:open_web",
             options=WebOptions,
         ),
         LeafInfo(

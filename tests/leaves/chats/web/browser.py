@@ -101,7 +101,7 @@ async def browsing(folder: Path) -> AsyncGenerator[Tab]:
     arguments = (
         *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
         *("--disable-background-networking", "--disable-component-update", "--remote-debugging-port=0"),
-        *("--remote-allow-origins=*", f"--user-data-dir={folder}", "--window-size=390,844", "about:blank"),
+        *("--remote-allow-origins=*", f"--user-data-dir={folder}", "about:blank"),
     )
     process = await asyncio.create_subprocess_exec(
         CHROMIUM,
@@ -128,6 +128,9 @@ async def browsing(folder: Path) -> AsyncGenerator[Tab]:
             hearing = asyncio.create_task(tab.listen())
             for domain in ("Page", "Runtime", "Log", "Network"):
                 await tab.call(f"{domain}.enable")
+            await tab.call(
+                "Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True
+            )
             yield tab
             hearing.cancel()
         draining.cancel()
