@@ -138,8 +138,11 @@ class Scratch:
 
     async def _fence(self) -> Finding | None:
         answer = await self._probe.ask_json(self._subject, _BODY, {_FENCE: "0"})
-        if answer.get("error", {}).get("err_code") in _FENCE_CODES:
+        error = answer.get("error", {})
+        if error.get("err_code") in _FENCE_CODES:
             return None
+        if error or not self._position:
+            return _refusal("a fenced append", answer)  # full, for instance: that says nothing about fences
         return problem("jetstream", "the server lets an append pass that a fence must refuse", UPGRADE)
 
     async def _batch(self) -> Finding | None:
@@ -221,4 +224,7 @@ def _refusal(what: str, answer: dict[str, Any]) -> Finding | None:
     error = answer.get("error")
     if error is None:
         return None
-    return problem("jetstream", f"{what} is refused: {error.get('description')}", UPGRADE_OR_LIMITS)
+    description = str(error.get("description"))
+    full = "insufficient" in description or "maximum" in description
+    cure = "give the server more room: raise its `max_file_store`, the account's limits, or the disk"
+    return problem("jetstream", f"{what} is refused: {description}", cure if full else UPGRADE_OR_LIMITS)

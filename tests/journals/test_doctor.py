@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from journals import Draft, EmbeddedServer, JetStreamStore
+from journals import Draft, EmbeddedServer, JetStreamStore, StoreFull
 from journals._doctor import Finding, examine
 from journals._doctor._durability import SyncConfig, judged, monitored
 from journals._doctor._folder import check_folder, file_system_of
@@ -109,6 +109,20 @@ class TestTheServer:
             found = of(await examine(f"nats://app:canary@127.0.0.1:{port}"), "jetstream")
         assert found.level == "problem"
         assert "enable JetStream for this account" in found.cure
+
+    async def test_it_is_full_which_says_nothing_about_its_fences(self, tmp_path: Path) -> None:
+        async with external(tmp_path, 'jetstream { store_dir: "js", max_file_store: 20K }') as port:
+            async with await JetStreamStore.connect(f"127.0.0.1:{port}", "hearth") as store:
+                journal = await store.open("chat", registry())
+                with pytest.raises(StoreFull):
+                    while True:
+                        await journal.append(Said(text="x"), session="s")
+            findings = await examine(f"127.0.0.1:{port}")
+        refused = [found for found in not_ok(findings) if "is refused" in found.message]
+        what = [found.message.partition(" is refused")[0] for found in refused]
+        assert what == ["an append", "a fenced append", "an atomic batch"]
+        assert {"raise its `max_file_store`" in found.cure for found in refused} == {True}
+        assert not any("a fence must refuse" in found.message for found in findings)
 
     def test_it_is_older_than_recommended(self) -> None:
         assert check_version("nats://host", "2.15.1").level == "ok"
