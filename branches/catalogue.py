@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import msgspec
@@ -20,13 +21,22 @@ class LeafKind(StrEnum):
     MEDIUM = "medium"
 
 
+class ExtraMissing(Exception):
+    """A package of an optional extra is needed, and not installed."""
+
+    def __init__(self, extra: str, package: str) -> None:
+        super().__init__(f"{package} is not installed, which this needs: pip install 'coven-bus[{extra}]'")
+        self.extra, self.package = extra, package
+
+
 class LeafInfo(msgspec.Struct, frozen=True):
     """One leaf. `factory` is `module:name`, imported when the leaf is used and not before.
 
     `options` is the struct that the YAML of this leaf is checked against, and `folders` and `files` name those of its
     fields that are paths relative to that file; `secrets` are the environment variables it needs; `spells` are what a
     substrate serves; `trust` says what its gates bring into a circle, for the check of the lethal trifecta: any of
-    `private`, `untrusted`, `outward`, by spell name.
+    `private`, `untrusted`, `outward`, by spell name; `extra` is the extra of ours that installs the packages `needs`,
+    where it is one.
     """
 
     name: str
@@ -39,9 +49,14 @@ class LeafInfo(msgspec.Struct, frozen=True):
     secrets: tuple[str, ...] = ()
     spells: tuple[type[Spell], ...] = ()
     trust: dict[str, tuple[str, ...]] = {}
+    extra: str | None = None
+    needs: tuple[str, ...] = ()
 
     def load(self) -> Any:
-        """The leaf's class. Imports its module."""
+        """The leaf's class. Imports its module. Raises `ExtraMissing` where a package that it needs is not there."""
+        for package in self.needs:
+            if self.extra is not None and find_spec(package) is None:
+                raise ExtraMissing(self.extra, package)
         module, _, name = self.factory.partition(":")
         return getattr(import_module(module), name)
 

@@ -29,14 +29,6 @@ class CannotServe(Exception):
     """A server that would be open to whoever reaches it."""
 
 
-class ExtraMissing(Exception):
-    """Packages that this protocol needs are not installed."""
-
-    def __init__(self, extra: str, package: str) -> None:
-        super().__init__(f"{package} is not installed, which this needs: pip install 'coven-bus[{extra}]'")
-        self.extra, self.package = extra, package
-
-
 class Changes(msgspec.Struct, frozen=True):
     """What stands in place of the file for one agents instance.
 

@@ -36,6 +36,8 @@ CATALOGUE = Catalogue(
             summary="a page in the browser",
             factory="leaves.chats.web:open_web",
             options=WebOptions,
+            extra="http",
+            needs=("starlette", "uvicorn", "websockets"),
         ),
         LeafInfo(
             name="anthropic",
@@ -51,6 +53,8 @@ CATALOGUE = Catalogue(
             summary="a bot on Discord",
             factory="leaves.chats.discord.leaf:Discord",
             options=DiscordOptions,
+            extra="discord",
+            needs=("discord",),
             secrets=(DISCORD_TOKEN,),
         ),
         LeafInfo(

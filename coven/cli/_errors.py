@@ -8,6 +8,7 @@ import sys
 from branches.agents.cantrip import InvalidCantrip
 from branches.agents.forking import NoSuchTurn
 from branches.agents.loom import UnknownTurn
+from branches.catalogue import ExtraMissing
 from branches.secret import SecretUnset
 from branches.service import first_error
 from coven.cli._main import FAILED, WRONG
@@ -16,7 +17,7 @@ from coven.host import Unanswerable
 from coven.letters import LetterNotFound
 from coven.looms import NoAgents, RewardFailed
 from coven.project import FolderNotEmpty
-from coven.recipe import CannotCast, CannotServe, ExtraMissing
+from coven.recipe import CannotCast, CannotServe
 from coven.shelf import UnknownJournal
 from coven.supervisor import ServiceFailed, TakenOver
 from journals import JournalError

@@ -28,7 +28,8 @@ def acp(
 
       {"agent_servers": {"Coven": {"command": "coven", "args": ["acp", "--file", "/home/ada/hearth/coven.yaml"]}}}
     """
-    from coven.recipe import Changes, ExtraMissing, find_recipe
+    from branches.catalogue import ExtraMissing
+    from coven.recipe import Changes, find_recipe
     from coven.running import tell
 
     try:

@@ -36,7 +36,8 @@ def serve(
     """
     import os
 
-    from coven.recipe import Changes, ExtraMissing, recipe_of
+    from branches.catalogue import ExtraMissing
+    from coven.recipe import Changes, recipe_of
     from coven.running import tell
 
     try:

@@ -230,6 +230,19 @@ def test_a_protocol_that_is_not_installed_is_named_with_its_extra(project, comma
     assert (ran.returncode, f"pip install 'coven-bus[{extra}]'" in ran.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("leaf", "package", "extra"), [("discord", "discord", "discord"), ("web", "starlette", "http")]
+)
+def test_a_chat_that_is_not_installed_is_named_with_its_extra(project, monkeypatch, leaf, package, extra):
+    monkeypatch.setenv("DISCORD_TOKEN", "canary")
+    config = project / "coven.yaml"
+    config.write_text(config.read_text().replace("leaf: console", f"leaf: {leaf}"))
+    program = f"import sys; sys.modules[{package!r}] = None; sys.argv = ['coven', 'run']\n"
+    program += "from coven.cli import main; main()"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, f"pip install 'coven-bus[{extra}]'" in ran.stderr) == (2, True)
+
+
 async def test_a_killed_service_is_not_taken_for_one_that_runs():
     async with MemoryStore() as store:
         system = await store.open("coven", system_registry())
