@@ -71,7 +71,7 @@ def cast(
 
 def _print(text: str) -> None:
     """Write the answer whole; what a terminal would obey is shown instead."""
-    from leaves.chats.console import visible
+    from leaves.chats._terminal import visible
 
     if sys.stdout.isatty():
         text = visible(text)
