@@ -16,10 +16,10 @@ def open_web(options: WebOptions, name: str) -> WebChat:
 
         from leaves.chats.web.leaf import WebChat
     except ModuleNotFoundError as missing:
-        if missing.name not in ("starlette", "uvicorn", "websockets"):
+        package = (missing.name or "").partition(".")[0]
+        if package not in ("starlette", "uvicorn", "websockets"):
             raise
         raise ModuleNotFoundError(
-            f"{missing.name} is not installed, which the leaf web needs: pip install 'coven-bus[http]'",
-            name=missing.name,
+            f"{package} is not installed, which the leaf web needs: pip install 'coven-bus[http]'", name=package
         ) from None
     return WebChat(options, name)
