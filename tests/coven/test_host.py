@@ -113,11 +113,13 @@ def test_a_service_that_it_does_not_have_is_refused_before_anything_is_opened(co
         make(config, MemoryStore(), only=["oracle"])
 
 
-async def test_a_key_that_serves_nothing_is_told(config):
+async def test_a_key_that_is_set_picks_its_provider_and_is_not_said(config):
     told: list[str] = []
-    async with running(make(config, MemoryStore(), told, only=["agents"], environ={"GEMINI_API_KEY": "x"})):
-        assert len(told) == 1
-        assert told[0].startswith("GEMINI_API_KEY is set, but")
+    host = make(config, MemoryStore(), told, only=["agents"], environ={"GEMINI_API_KEY": "canary"})
+    async with running(host):
+        assert "crystal gemini" in host.describe()
+        assert "canary" not in host.describe()
+        assert told == []
 
 
 async def test_lifecycles_are_recorded_with_the_host_they_belong_to(config):
