@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from contextlib import asynccontextmanager
 
 import httpx2
@@ -13,7 +12,6 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from branches.secret import SecretUnset
-from leaves.chats.web import open_web
 from leaves.chats.web.leaf import WebChat
 from leaves.chats.web.messages import FRAME_LIMIT
 from leaves.chats.web.options import WebOptions
@@ -199,15 +197,6 @@ def test_others_than_this_machine_need_a_token(monkeypatch):
         WebChat(WebOptions(host="0.0.0.0"), "chat")
     monkeypatch.setenv("COVEN_WEB_TOKEN", "right")
     assert "right" not in repr(WebChat(WebOptions(host="0.0.0.0"), "chat"))
-
-
-@pytest.mark.parametrize("package", ["websockets", "starlette", "uvicorn"])
-def test_a_package_that_is_missing_is_named_with_what_to_install(monkeypatch, package):
-    for name in [name for name in sys.modules if name.startswith(("leaves.chats.web.", f"{package}."))]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ModuleNotFoundError, match=rf"{package} is not installed.*coven-bus\[http\]"):
-        open_web(WebOptions(), "chat")
 
 
 async def test_the_page_is_three_files_with_a_strict_policy(place):
