@@ -101,7 +101,11 @@ def test_a_person_on_a_terminal_sees_what_runs_gets_answers_and_stops_it_by_ctrl
     ours, theirs = pty.openpty()
     environ = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "COLUMNS": "200"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "coven", "run"], stdin=theirs, stdout=theirs, stderr=theirs, env=environ, close_fds=True
+        [sys.executable, "-m", "coven", "run"],
+        env=environ,
+        pass_fds=[theirs],
+        start_new_session=True,
+        preexec_fn=lambda: os.login_tty(theirs),  # its own terminal: Ctrl-C between two prompts is a signal
     )
     os.close(theirs)
     shown = ""
