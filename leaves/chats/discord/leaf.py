@@ -78,7 +78,8 @@ class Discord:
 
     async def run(self, port: ChatPort, ready: Callable[[], None]) -> None:
         """See `ChatLeaf.run`. Raises what `discord.py` raises for a bad token and for intents that are not granted."""
-        Bot = _bot()
+        from leaves.chats.discord.client import Bot
+
         self._begin()
         self._port = port
         connections = 0
@@ -345,19 +346,6 @@ class Discord:
             await over.wait()
         finally:
             alarm.cancel()
-
-
-def _bot() -> type[Bot]:
-    try:
-        from leaves.chats.discord.client import Bot
-    except ModuleNotFoundError as missing:
-        if missing.name != "discord":
-            raise
-        raise ModuleNotFoundError(
-            "discord.py is not installed, which the leaf discord needs: pip install 'coven-bus[discord]'",
-            name="discord",
-        ) from None
-    return Bot
 
 
 def _channel(session: str) -> int:
