@@ -23,8 +23,20 @@ ALL = (
     "resume",
     "replay",
     "code_turn",
+    "crystal",
 )
-_ANYWHERE = ("read", "sessions", "turn", "turn_memory", "folded", "entities", "resume", "replay", "code_turn")
+_ANYWHERE = (
+    "read",
+    "sessions",
+    "turn",
+    "turn_memory",
+    "folded",
+    "entities",
+    "resume",
+    "replay",
+    "code_turn",
+    "crystal",
+)
 
 
 async def main() -> int:

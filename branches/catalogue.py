@@ -36,7 +36,8 @@ class LeafInfo(msgspec.Struct, frozen=True):
     fields that are paths relative to that file; `secrets` are the environment variables it needs; `spells` are what a
     substrate serves; `trust` says what its gates bring into a circle, for the check of the lethal trifecta: any of
     `private`, `untrusted`, `outward`, by spell name; `extra` is the extra of ours that installs the packages `needs`,
-    where it is one.
+    where it is one. `untaken` is a function `module:name` that gives, for the options of a crystal, the options of
+    sampling that its model does not take.
     """
 
     name: str
@@ -51,14 +52,23 @@ class LeafInfo(msgspec.Struct, frozen=True):
     trust: dict[str, tuple[str, ...]] = {}
     extra: str | None = None
     needs: tuple[str, ...] = ()
+    untaken: str | None = None
 
     def load(self) -> Any:
         """The leaf's class. Imports its module. Raises `ExtraMissing` where a package that it needs is not there."""
         for package in self.needs:
             if self.extra is not None and find_spec(package) is None:
                 raise ExtraMissing(self.extra, package)
-        module, _, name = self.factory.partition(":")
-        return getattr(import_module(module), name)
+        return _load(self.factory)
+
+    def untaken_sampling(self, options: msgspec.Struct | None) -> frozenset[str]:
+        """The sampling options that the model does not take. Imports no SDK."""
+        return frozenset() if self.untaken is None else _load(self.untaken)(options)
+
+
+def _load(reference: str) -> Any:
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name)
 
 
 class Catalogue(msgspec.Struct, frozen=True):

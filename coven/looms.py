@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -9,8 +10,9 @@ import msgspec
 
 from branches.agents.circle import Shape
 from branches.agents.crystal import Usage
-from branches.agents.loom import Loom, Thread, export_loom, read_loom, rewarded
+from branches.agents.loom import Loom, Thread, Turn, export_loom, read_loom, rewarded
 from branches.agents.options import AgentsOptions
+from branches.agents.prices import Price, price_of
 from coven.shelf import Shelf
 from covenants import Config
 from covenants.model import Branch
@@ -90,7 +92,27 @@ def circle_reward(config: Config, name: str | None) -> Shape | None:
     return shape
 
 
-def thread_data(thread: Thread) -> dict[str, Any]:
+def price_list(config: Config, name: str | None) -> Mapping[str, Price]:
+    """What models cost: what the agents instance says, before what is known of them. Raises `NoAgents`."""
+    from leaves.crystals.models import PRICES
+
+    options = agents_instance(config, name).options
+    return {**PRICES, **options.prices} if isinstance(options, AgentsOptions) else PRICES
+
+
+def cost_of(turns: Iterable[Turn], prices: Mapping[str, Price]) -> float | None:
+    """US dollars for all that these turns read and wrote; None if the price of none of their models is known."""
+    priced = [(turn.metadata.usage, price_of(turn.model, prices)) for turn in turns]
+    costs = [price.cost(usage) for usage, price in priced if price is not None]
+    return sum(costs) if costs else None
+
+
+def dollars(cost: float | None) -> str:
+    """A cost for people; nothing where it is not known."""
+    return "" if cost is None else f"${cost:.4f}" if cost < 1 else f"${cost:,.2f}"
+
+
+def thread_data(thread: Thread, prices: Mapping[str, Price] | None = None) -> dict[str, Any]:
     """A thread in short: whose it is, how it stands, and what it cost. A fork says from which turn it goes on."""
     return {
         "session": thread.session,
@@ -101,15 +123,19 @@ def thread_data(thread: Thread) -> dict[str, Any]:
         "intents": thread.intents,
         "result": thread.result,
         "usage": usage_data(thread.usage),
+        "cost_usd": None if prices is None else cost_of(thread.own, prices),
     }
 
 
-def loom_data(loom: Loom) -> dict[str, Any]:
+def loom_data(loom: Loom, prices: Mapping[str, Price] | None = None) -> dict[str, Any]:
     """A loom whole: its threads by the ids of their turns, the turns as they are exported, and what all of it cost."""
     return {
-        "threads": [{**thread_data(thread), "turns": [turn.id for turn in thread.turns]} for thread in loom.threads],
+        "threads": [
+            {**thread_data(thread, prices), "turns": [turn.id for turn in thread.turns]} for thread in loom.threads
+        ],
         "turns": [msgspec.Raw(line.rstrip(b"\n")) for line in export_loom(loom)],
         "usage": usage_data(loom.usage()),
+        "cost_usd": None if prices is None else cost_of(loom.turns, prices),
     }
 
 

@@ -46,6 +46,7 @@ CATALOGUE = Catalogue(
             factory="leaves.crystals.anthropic:AnthropicCrystal",
             options=AnthropicOptions,
             secrets=(ANTHROPIC_KEY,),
+            untaken="leaves.crystals.anthropic:untaken",
         ),
         LeafInfo(
             name="discord",
@@ -64,6 +65,7 @@ CATALOGUE = Catalogue(
             factory="leaves.crystals.openai:OpenAICrystal",
             options=OpenAIOptions,
             secrets=(OPENAI_KEY,),
+            untaken="leaves.crystals.openai:untaken",
         ),
         LeafInfo(
             name="gemini",

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from branches.agents.crystal import Sampling
 from branches.agents.folding import Folding
+from branches.agents.prices import Price
 from branches.agents.retrying import Retrying
 from branches.agents.wards import Ward
 
@@ -75,6 +76,10 @@ class AgentsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         Meta(description="when and how early turns are shown shorter to the crystal"),
     ] = None
     retry: Annotated[Retrying, Meta(description="when a failed request to the crystal is made again")] = Retrying()
+    prices: Annotated[
+        dict[str, Price],
+        Meta(description="what models cost, by `provider/model`, before what is known of them; see `coven loom`"),
+    ] = {}
     tool_timeout_s: Annotated[
         float, Meta(gt=0, description="seconds after which a gate call without an answer becomes a fault")
     ] = 60.0

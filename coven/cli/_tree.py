@@ -6,18 +6,23 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import RenderableType
     from rich.tree import Tree
 
     from branches.agents.circle import Observation
     from branches.agents.loom import Loom, Thread, Turn
+    from branches.agents.prices import Price
 
 _SAID, _ARGUMENTS, _RESULT = 60, 40, 40
 _GATES = 6
 
 
-def loom_tree(loom: Loom, threads: tuple[Thread, ...] | None = None) -> RenderableType:
-    """The tree of these threads, with what hangs below them; of all without any."""
+def loom_tree(
+    loom: Loom, threads: tuple[Thread, ...] | None = None, prices: Mapping[str, Price] | None = None
+) -> RenderableType:
+    """The tree of these threads, with what hangs below them; of all without any. Costs are shown by these prices."""
     from rich.console import Group
 
     forks: defaultdict[str, list[Thread]] = defaultdict(list)
@@ -25,7 +30,7 @@ def loom_tree(loom: Loom, threads: tuple[Thread, ...] | None = None) -> Renderab
         if thread.shared:
             forks[thread.turns[thread.shared - 1].id].append(thread)
     chosen = tuple(thread for thread in loom.threads if not thread.shared) if threads is None else threads
-    return Group(*(_tree(loom, thread, forks) for thread in chosen))
+    return Group(*(_tree(loom, thread, forks, prices or {}) for thread in chosen))
 
 
 def shortened(text: str, width: int) -> str:
@@ -39,32 +44,43 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def _tree(loom: Loom, thread: Thread, forks: dict[str, list[Thread]], parent: Tree | None = None) -> Tree:
+def _tree(
+    loom: Loom,
+    thread: Thread,
+    forks: dict[str, list[Thread]],
+    prices: Mapping[str, Price],
+    parent: Tree | None = None,
+) -> Tree:
     """The own turns of a thread, below its heading."""
     from rich.text import Text
     from rich.tree import Tree
 
-    usage = thread.usage
+    from coven.looms import cost_of, dollars
+
+    usage, cost = thread.usage, dollars(cost_of(thread.own, prices))
     what = "child" if parent is not None and not thread.shared else "fork" if thread.shared else "session"
     named = shortened(thread.entity_id[:8] if what == "child" else thread.session or thread.entity_id, 60)
     heading = Text.assemble(
         (f"{what} {named}", "bold"),
-        f"  {thread.ending}, {count(len(thread.own), 'turn')}, {usage.prompt:,} + {usage.completion:,} tokens",
+        f"  {thread.ending}, {count(len(thread.own), 'turn')}, {usage.prompt:,} + {usage.completion:,} tokens"
+        + (f", {cost}" if cost else ""),
     )
     tree = Tree(heading) if parent is None else parent.add(heading)
     for turn in thread.own:
         if turn.intent is not None:
             tree.add(Text(f"» {shortened(turn.intent, _SAID)}", "cyan"))
-        node = tree.add(_label(turn))
+        node = tree.add(_label(turn, prices))
         for child in loom.children(turn.id):
-            _tree(loom, child, forks, node)
+            _tree(loom, child, forks, prices, node)
         for fork in forks.get(turn.id, ()):
-            _tree(loom, fork, forks, node)
+            _tree(loom, fork, forks, prices, node)
     return tree
 
 
-def _label(turn: Turn) -> RenderableType:
+def _label(turn: Turn, prices: Mapping[str, Price]) -> RenderableType:
     from rich.text import Text
+
+    from coven.looms import cost_of, dollars
 
     label = Text.assemble(f"{turn.sequence} ", (turn.id[:8], "dim"))
     if turn.utterance.strip():
@@ -73,6 +89,8 @@ def _label(turn: Turn) -> RenderableType:
     if usage.prompt or usage.completion:
         cached = f", {usage.cached:,} cached" if usage.cached else ""
         label.append(f"  {usage.prompt:,} + {usage.completion:,} tokens{cached}", "dim")
+        if cost := dollars(cost_of((turn,), prices)):
+            label.append(f"  {cost}", "dim")
     if turn.reward is not None:
         label.append(f"  reward {turn.reward:g}", "yellow")
     if turn.ending is not None:

@@ -14,7 +14,10 @@ import typer
 from coven.cli._options import DEFAULT_FILE, File, Format, Nats, Output
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from branches.agents.loom import Loom, Thread
+    from branches.agents.prices import Price
 
 app = typer.Typer(
     name="loom", help="Every turn that was taken: threads, forks, children, rewards.", no_args_is_help=True
@@ -40,26 +43,31 @@ def list_threads(
     from coven.cli._text import columns
     from coven.looms import thread_data
 
-    loom = asyncio.run(_read(file, nats, agents))
+    loom, prices = asyncio.run(_read_priced(file, nats, agents))
     if output is Output.JSON:
-        typer.echo(msgspec.json.encode([thread_data(thread) for thread in loom.threads]))
+        typer.echo(msgspec.json.encode([thread_data(thread, prices) for thread in loom.threads]))
         return
     if not loom.threads:
         typer.echo("there are no threads yet")
         return
-    header = ("session", "turns", "tokens", "ending", "first intent")
-    for line in columns(map(_row, loom.threads), header):
+    rows = [("session", "turns", "tokens", "cost", "ending", "first intent")]
+    rows += [_row(thread, prices) for thread in loom.threads]
+    if not any(row[3] for row in rows[1:]):
+        rows = [(*row[:3], *row[4:]) for row in rows]
+    for line in columns(rows[1:], rows[0]):
         typer.echo(line)
 
 
-def _row(thread: Thread) -> tuple[str, ...]:
+def _row(thread: Thread, prices: Mapping[str, Price]) -> tuple[str, ...]:
     from coven.cli._tree import shortened
+    from coven.looms import cost_of, dollars
 
     usage, intents = thread.usage, [turn.intent for turn in thread.own if turn.intent is not None]
     return (
         shortened(thread.session or thread.entity_id, 40),
         str(len(thread)),
         f"{usage.prompt + usage.completion:,}",
+        dollars(cost_of(thread.own, prices)),
         thread.ending,
         shortened(intents[0] if intents else "", 60),
     )
@@ -83,26 +91,26 @@ def show(
 
       coven loom show console -o json | jq '.turns[].utterance'
     """
-    loom = asyncio.run(_read(file, nats, agents, session))
+    loom, prices = asyncio.run(_read_priced(file, nats, agents, session))
     if not loom.turns:
         raise typer.BadParameter(f"session {session!r} has no turns; `coven loom list` shows those that have")
-    _show(loom, output)
+    _show(loom, output, prices)
 
 
-def _show(loom: Loom, output: Output) -> None:
+def _show(loom: Loom, output: Output, prices: Mapping[str, Price] | None = None) -> None:
     import msgspec
 
     from coven.looms import loom_data
 
     if output is Output.JSON:
-        typer.echo(msgspec.json.encode(loom_data(loom)))
+        typer.echo(msgspec.json.encode(loom_data(loom, prices)))
         return
     from rich.console import Console
 
     from coven.cli._tree import count, loom_tree
 
     width = None if sys.stdout.isatty() else 120
-    Console(width=width, highlight=False, markup=False, emoji=False).print(loom_tree(loom))
+    Console(width=width, highlight=False, markup=False, emoji=False).print(loom_tree(loom, prices=prices))
     if loom.unreadable:
         where = ", ".join(map(str, loom.unreadable))
         typer.echo(f"{count(len(loom.unreadable), 'record')} could not be read, at {where}", err=True)
@@ -241,6 +249,17 @@ def fork(
     name = asyncio.run(work())
     typer.echo(name)
     typer.echo(f'now: coven cast --session {name} "…"', err=True)
+
+
+async def _read_priced(
+    file: Path, nats: str | None, agents: str | None, session: str | None = None
+) -> tuple[Loom, Mapping[str, Price]]:
+    """The loom, and what models cost there."""
+    from coven.looms import loom_of, price_list
+    from coven.shelf import shelf_of
+
+    async with shelf_of(file, nats) as shelf:
+        return await loom_of(shelf, agents, session), price_list(shelf.config, agents)
 
 
 async def _read(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from branches.agents.crystal import Sampling
 from branches.agents.gates import ASK_PERSON, CALL_AGENT, CALL_AGENT_BATCH, DONE, canonical
 from branches.agents.options import AgentsOptions
 from branches.agents.wards import resolve
@@ -41,6 +42,7 @@ def check_circles(scope: Scope) -> None:
             _check_end(scope, branch, branch.options, path)
             _check_approvals(scope, branch, path)
             _check_reward(scope, branch.options, (*path, "reward"))
+            _check_sampling(scope, branch, branch.options)
 
 
 def _check_gate(scope: Scope, branch: Branch, gate: str, path: Path) -> None:
@@ -106,6 +108,16 @@ def _check_reward(scope: Scope, options: AgentsOptions, path: Path) -> None:
                 scope.document.add("E407", message, "name a function of one argument, the turn", at=path)
         except UserCodeError as error:
             scope.document.add(error.code, str(error), error.hint, at=path)
+
+
+def _check_sampling(scope: Scope, branch: Branch, options: AgentsOptions) -> None:
+    """What the configured model would not be sent is refused: it would be missing without a word."""
+    for leaf in branch.leaves.values():
+        for name in sorted(leaf.info.untaken_sampling(leaf.options)):
+            if getattr(options.call.sampling, name) != getattr(Sampling(), name):
+                path = (*BRANCHES, branch.name, "call", "sampling", name)
+                message = f"the model of the crystal `{leaf.info.name}` does not take `{name}`"
+                scope.document.add("E219", message, "remove it, or choose another model", at=path, key=True)
 
 
 def _path_of(scope: Scope, path: Path, gate: str) -> Path:

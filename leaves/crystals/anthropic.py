@@ -23,8 +23,6 @@ _NAME = "Anthropic"
 KEY = "ANTHROPIC_API_KEY"
 DEFAULT_MODEL = "claude-sonnet-5-5"
 _MAX_TOKENS = 32_000
-UNTAKEN = frozenset({"temperature", "top_p"})
-"""Current models refuse them, and the SDK has no such parameters."""
 
 
 class AnthropicOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,6 +54,12 @@ class AnthropicOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     timeout_s: Annotated[float, Meta(gt=0, description="seconds to wait for the next piece of an answer")] = 600.0
 
 
+def untaken(options: AnthropicOptions) -> frozenset[str]:
+    """The fields of `Sampling` that a model does not take: current ones refuse these, and the SDK lacks them."""
+    del options
+    return frozenset({"temperature", "top_p"})
+
+
 class AnthropicCrystal(RemoteCrystal):
     """Claude. Its thoughts go back to it as long as nothing before them has changed."""
 
@@ -72,7 +76,7 @@ class AnthropicCrystal(RemoteCrystal):
             "anthropic",
             options.model,
             context_limit=options.context_limit or (info.context_limit if info else None),
-            untaken=UNTAKEN,
+            untaken=untaken(options),
             forces=bool(info and info.forces) and not thinks,
         )
 

@@ -48,9 +48,9 @@ class OpenAIOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     timeout_s: Annotated[float, Meta(gt=0, description="seconds to wait for the next piece of an answer")] = 600.0
 
 
-def untaken(model: str) -> frozenset[str]:
+def untaken(options: OpenAIOptions) -> frozenset[str]:
     """The fields of `Sampling` that a model does not take: this API has no stop sequences, reasoning no temperature."""
-    return frozenset({"stop", "temperature", "top_p"} if reasons(model) else {"stop"})
+    return frozenset({"stop", "temperature", "top_p"} if reasons(options.model) else {"stop"})
 
 
 def reasons(model: str) -> bool:
@@ -71,7 +71,7 @@ class OpenAICrystal(RemoteCrystal):
             "openai",
             options.model,
             context_limit=options.context_limit or (info.context_limit if info else None),
-            untaken=untaken(options.model),
+            untaken=untaken(options),
             forces=True,
         )
 

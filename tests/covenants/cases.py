@@ -288,6 +288,13 @@ CASES = [
         "nobody is asked",
         "add `- ApprovalAsked -> ChatQuestion`",
     ),
+    Case(
+        "sampling that the model does not take",
+        {"crystal: rehearsal": f"crystal: anthropic\n    call: {{sampling: {{{MARK}temperature: 0.5}}}}"},
+        "E219",
+        "does not take `temperature`",
+        environ={"ANTHROPIC_API_KEY": "canary"},
+    ),
     # fields and types
     Case(
         "a missing field",

@@ -79,7 +79,13 @@ CATALOGUE = Catalogue(
         leaf("console", LeafKind.CHAT, options=ConsoleOptions),
         leaf("discord", LeafKind.CHAT, options=DiscordOptions, secrets=("DISCORD_TOKEN",)),
         leaf("rehearsal", LeafKind.CRYSTAL),
-        leaf("anthropic", LeafKind.CRYSTAL, options=ModelOptions, secrets=("ANTHROPIC_API_KEY",)),
+        leaf(
+            "anthropic",
+            LeafKind.CRYSTAL,
+            options=ModelOptions,
+            secrets=("ANTHROPIC_API_KEY",),
+            untaken="leaves.crystals.anthropic:untaken",
+        ),
         leaf(
             "fs",
             LeafKind.SUBSTRATE,

@@ -37,3 +37,12 @@ def test_the_key_is_named_and_may_have_another_name():
 def test_an_unknown_option_is_found_where_it_stands():
     (problem,) = checked("crystal: {anthropic: {modle: claude-opus-5-5}}").problems
     assert (problem.code, "modle" in problem.message, "model" in problem.hint) == ("E110", True, True)
+
+
+def test_a_sampling_option_that_the_model_does_not_take_is_refused_where_it_stands():
+    (problem,) = checked("crystal: anthropic\n    call: {sampling: {max_tokens: 9, temperature: 0.5}}").problems
+    assert (problem.code, problem.line) == ("E219", 7)
+    assert "`temperature`" in problem.message
+    call, key = "call: {sampling: {temperature: 0.5}}", {"OPENAI_API_KEY": "canary"}
+    assert checked(f"crystal: {{openai: {{model: gpt-5}}}}\n    {call}", key).errors
+    assert not checked(f"crystal: {{openai: {{model: gpt-4.1}}}}\n    {call}", key).errors

@@ -233,6 +233,7 @@ class Draft:
             error="\n".join(part.thrown) or (self._error if number == 0 else None),
             intent=self._intent if number == 0 else None,
             session=self.run.session,
+            model=None if said is None else said.model,
         )
 
     def _utterance(self, said: AgentUtterance) -> str:

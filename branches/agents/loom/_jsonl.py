@@ -59,10 +59,11 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     error: str | None = None
     intent: str | None = None
     session: str | None = None
+    model: str | None = None
     call: RootCall | None = None
 
 
-_OWN = ("ending", "reason", "result", "error", "intent", "session", "call")
+_OWN = ("ending", "reason", "result", "error", "intent", "session", "model", "call")
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(_Line)
 

@@ -45,7 +45,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
     The last turn of an episode has an `ending`: `terminated`, `truncated`, `failed` or `cancelled`; the `reason` of all
     but the first (the ward that truncated it, the error that failed it), and the `result` of the episode. The first one
-    has its `intent`. `error` is what code threw. `reward` is the newest that was given.
+    has its `intent`. `error` is what code threw. `model` is what wrote the utterance, as `provider/model`, where its
+    crystal tells. `reward` is the newest that was given.
     """
 
     id: str
@@ -66,6 +67,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     intent: str | None = None
     session: str | None = None
+    model: str | None = None
 
 
 def _refuse(turn: Turn, name: str, *_: object) -> NoReturn:
