@@ -81,10 +81,21 @@ def test_a_narrowed_gate_reaches_no_further_than_its_pattern(value: object, allo
         ("https://example.org@evil.example/a", False),
         ("https://example.org.evil.example/a", False),
         ("http://example.org/a", False),
+        ("https://evil.example/../example.org/a", False),
+        ("https://evil.example/?/../../example.org/a", False),
+        ("https://evil.example/#/../../example.org/a", False),
+        ("https://evil.example\\@example.org/a", False),
+        ("HTTPS://example.org/a?b=/../c", True),
     ],
 )
 def test_an_address_is_narrowed_with_its_host(url: str, allowed: bool) -> None:
     assert (out_of_reach({"url": ("https://example.org/*",)}, {"url": url}) is None) is allowed
+
+
+def test_a_dot_that_is_written_in_hexadecimal_is_one() -> None:
+    narrow = {"url": ("https://example.org/public/*",)}
+    assert out_of_reach(narrow, {"url": "https://example.org/public/%2e%2E/private"})
+    assert out_of_reach(narrow, {"url": "https://example.org/public/%2e/open"}) is None
 
 
 async def test_a_removed_gate_is_not_offered_and_says_so_when_it_is_called_anyway() -> None:
