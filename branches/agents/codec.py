@@ -150,8 +150,15 @@ class AgentsCodec:
         payload = call.action.payload
         if not payload["messages"]:
             return None
-        turn, messages = payload["turn"], payload["messages"]
-        asks = CrystalCalled(run=call.scope, turn=turn, attempt=attempt, context="", messages=messages, summarises=True)
+        asks = CrystalCalled(
+            run=call.scope,
+            turn=payload["turn"],
+            attempt=attempt,
+            context="",
+            messages=payload["messages"],
+            reserved=payload["reserved"],
+            summarises=True,
+        )
         return Writing(asks)
 
     def encode_outcome(self, call: Call, steps: Sequence[Step]) -> Sequence[Writing]:

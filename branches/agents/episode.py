@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from branches.agents.approval import Answer, ask_approval, ask_person
 from branches.agents.budget import REPLY_TOKENS, Budget
@@ -21,7 +22,7 @@ from branches.agents.codec import Said, code_step, ending, failure, utterance
 from branches.agents.context import EntityContext
 from branches.agents.crystal import CrystalError, CrystalRequest, ToolCall, Usage, validate
 from branches.agents.deadline import Deadline
-from branches.agents.folding import Fold, Folding
+from branches.agents.folding import Fold, Folding, estimate_tokens
 from branches.agents.gathering import gather
 from branches.agents.internal import EntityCast
 from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, FOLD, fold_id, fold_key, gate_key, turn_id, turn_key
@@ -170,6 +171,7 @@ class Episode:
         id = turn_id(self.run, turn)
         reserved = self._surroundings.budget.reserve(id, self._estimate())
         if reserved is None:
+            self._surroundings.abandon(self.run)  # a request that was cut off, and that cannot be paid for again
             return self._truncated("max_tokens", turn - 1)
         payload = {
             "run": self.run,
@@ -268,6 +270,7 @@ class Episode:
                 "through": self._due.folded.through,
                 "kept": self._due.kept,
                 "context_limit": limit,
+                "reserved": self._reserve_summary(turn),
                 "messages": len(self._due.request),
             }
         else:
@@ -276,6 +279,18 @@ class Episode:
         told = step.payload
         surroundings.budget.settle(fold_id(self.run, turn), msgspec.convert(told.get("usage", {}), Usage))
         self._context.fold(told["kept"], told.get("summary", ""), options, told.get("context_limit"))
+
+    def _reserve_summary(self, turn: int) -> int:
+        """Tokens for a summary, set aside before it is asked for; where they are not left the turns are named."""
+        due = self._due
+        if due is None or not due.request:
+            return 0
+        reserved = self._surroundings.budget.reserve(
+            fold_id(self.run, turn), estimate_tokens(due.request) + REPLY_TOKENS
+        )
+        if reserved is None:
+            self._due = replace(due, request=())
+        return reserved or 0
 
     async def fold(self, payload: Mapping[str, Any]) -> Step:
         """The effect: what the fold that is due comes to, with a summary by the crystal where one is wanted.

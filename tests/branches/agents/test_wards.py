@@ -10,6 +10,7 @@ from branches.agents.call import Call, Sampling
 from branches.agents.cantrip import Cantrip, InvalidCantrip
 from branches.agents.circle import circle
 from branches.agents.crystal import Crystal, CrystalRequest, CrystalResponse, Usage
+from branches.agents.folding import Folding
 from branches.agents.reach import out_of_reach
 from branches.agents.wards import DEFAULT_DEPTH, Ward, Wards, resolve
 from coven.testing import ScriptedCrystal, calls, finishes, says
@@ -19,6 +20,21 @@ from tests.branches.agents.bench import Bench
 def echo(text: str) -> str:
     """Say it again."""
     return text
+
+
+class Hanging:
+    """It says what it is to say, and then nothing any more."""
+
+    def __init__(self, answers: list[CrystalResponse]) -> None:
+        self._answers = list(answers)
+        self.hung = asyncio.Event()
+
+    async def invoke(self, request: CrystalRequest, on_text: object = None) -> CrystalResponse:
+        if self._answers:
+            return self._answers.pop(0)
+        self.hung.set()
+        await asyncio.Event().wait()
+        raise AssertionError
 
 
 def cantrip(crystal: Crystal, *wards: Ward, **more: object) -> Cantrip:
@@ -126,6 +142,48 @@ async def test_tokens_are_reserved_before_each_request_and_what_was_not_used_is_
         response = await bench.talk("go")
     assert (response.ending, response.ward) == ("truncated", "max_tokens")
     assert len(crystal.requests) == 2
+
+
+async def test_what_was_spent_before_a_restart_counts_once() -> None:
+    bench, hangs = Bench(), Hanging([calls(("echo", {"text": "x"}), usage=Usage(prompt=150, completion=50))] * 2)
+    wards = (Ward(max_turns=9), Ward(max_tokens=1000))
+    async with bench.serve(hangs, cantrip=cantrip(hangs, *wards)):
+        prompt = await bench.ask("go")
+        await hangs.hung.wait()
+    again = ScriptedCrystal([finishes("ok")])
+    async with bench.serve(again, cantrip=cantrip(again, *wards)):
+        assert (await bench.response(prompt)).text == "ok"
+    reserved = [r.entry.reserved for r in await bench.records("CrystalCalled")]  # type: ignore[attr-defined]
+    assert sum(reserved[2:]) + 400 <= 1000
+
+
+async def test_a_request_that_was_cut_off_may_have_been_paid_for() -> None:
+    bench, hangs = Bench(), Hanging([])
+    wards = (Ward(max_turns=9), Ward(max_tokens=150))
+    async with bench.serve(hangs, cantrip=cantrip(hangs, *wards)):
+        prompt = await bench.ask("go")
+        await hangs.hung.wait()
+    again = ScriptedCrystal([])
+    async with bench.serve(again, cantrip=cantrip(again, *wards)):
+        response = await bench.response(prompt)
+    assert (response.ending, response.ward, len(again.requests)) == ("truncated", "max_tokens", 0)
+
+
+async def test_a_summary_is_made_of_tokens_that_are_left() -> None:
+    for most, summaries in ((4000, 1), (900, 0)):
+        bench = Bench()
+        crystal = ScriptedCrystal(
+            [calls(("echo", {"text": "x"})), calls(("echo", {"text": "y"})), says("they echoed"), finishes("ok")]
+            if summaries
+            else [calls(("echo", {"text": "x"})), calls(("echo", {"text": "y"})), finishes("ok")]
+        )
+        folding = Folding(strategy="summary", keep_turns=1, trigger_after_turns=1)
+        made = cantrip(crystal, Ward(max_turns=9), Ward(max_tokens=most), folding=folding)
+        async with bench.serve(crystal, cantrip=made):
+            response = await bench.talk("go")
+        asked = [r.entry for r in await bench.records("CrystalCalled") if r.entry.summarises]  # type: ignore[attr-defined]
+        assert response.text == "ok"
+        assert [each.reserved > 1024 for each in asked] == [True] * summaries
 
 
 async def test_children_spend_their_parents_tokens() -> None:
