@@ -8,12 +8,17 @@ from itertools import count
 
 import pytest
 import pytest_asyncio
+from hypothesis import settings
 
 from journals import EmbeddedServer, JetStreamStore, MemoryStore, Store
 
 # No test asks a real model, also in the processes that it starts.
 os.environ["COVEN_FORBID_MODEL_REQUESTS"] = "1"
 _numbers = count(1)
+
+# No test asserts how long something takes.
+settings.register_profile("coven", deadline=None)
+settings.load_profile("coven")
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
