@@ -17,7 +17,7 @@ from branches.agents.budget import REPLY_TOKENS, Budget
 from branches.agents.cantrip import Cantrip
 from branches.agents.chunks import Stream
 from branches.agents.circle import CodeCall, Done, GateCall, Observation, as_text
-from branches.agents.code import CodeHost, CodeRun, PastCode, Recorded, Workspace, code_run
+from branches.agents.code import CodeHost, CodeRun, Recorded, code_run
 from branches.agents.codec import Said, code_step, ending, failure, utterance
 from branches.agents.context import EntityContext
 from branches.agents.crystal import CrystalError, CrystalRequest, ToolCall, Usage, validate
@@ -27,6 +27,7 @@ from branches.agents.gathering import gather
 from branches.agents.internal import EntityCast
 from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, FOLD, fold_id, fold_key, gate_key, turn_id, turn_key
 from branches.agents.retrying import MayPass
+from branches.agents.workspace import PastCode, Workspace
 from journals import derive_id
 from policies import Action, Clock, Context, Step, action_result
 
@@ -42,6 +43,7 @@ class Surroundings(Protocol):
     known: Callable[[str], bool]
     abandon: Callable[[str], None]
     open_stream: Callable[[str], Stream] | None
+    kept: Mapping[str, bytes]
 
     def prepare(self, episode: Episode, call: GateCall, id: str) -> Action:
         """The action of a gate call, with what it may call in turn."""
@@ -322,7 +324,8 @@ class Episode:
         if self._ran == id:
             await self._surroundings.ran(self, id, run)
         else:
-            self.workspace.remember(PastCode(id, call.code, now, run.restored))
+            variables = self._surroundings.kept.get(id)
+            self.workspace.remember(PastCode(id, call.code, now, run.restored, self.cantrip.circle, variables))
         return run
 
     def _see(self, observation: Observation) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -12,7 +12,7 @@ from branches.agents.budget import Budget
 from branches.agents.cantrip import Cantrip, cast_entry
 from branches.agents.chunks import Stream
 from branches.agents.circle import GateCall
-from branches.agents.code import CodeRun, Recorded, Workspace
+from branches.agents.code import CodeRun, Recorded
 from branches.agents.context import EntityContext
 from branches.agents.deadline import within
 from branches.agents.delegation import child_outcome, read_request, refused_child
@@ -23,6 +23,7 @@ from branches.agents.gathering import gather
 from branches.agents.internal import EntityCast
 from branches.agents.medium import Medium
 from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, FOLD, LOOP, child_id
+from branches.agents.workspace import Workspace
 from journals import derive_id
 from policies import (
     Action,
@@ -47,7 +48,8 @@ class Family:
 
     `workspace` is the root's sandbox where its medium runs code; children get one of their own. `recorded` tells the
     recorded outcome of a call, `known` whether it was recorded that it is made; `abandon` lets go of what is recorded
-    of a scope that is left early. `open_stream` makes the stream of one utterance's text by its id.
+    of a scope that is left early. `kept` are the snapshots of the workspace that were taken in this run before
+    a restart, by the code that they were taken after. `open_stream` makes the stream of one utterance's text by its id.
     """
 
     def __init__(
@@ -67,7 +69,9 @@ class Family:
         medium: Medium | None = None,
         open_stream: Callable[[str], Stream] | None = None,
         keep: Keep | None = None,
+        kept: Mapping[str, bytes] | None = None,
     ) -> None:
+        self.kept: Mapping[str, bytes] = kept or {}
         self.clock, self.recorded, self.open_stream = clock, recorded, open_stream
         self.known, self.abandon = known, abandon
         self.budget = Budget(cantrip.circle.wards.max_tokens)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from branches.agents.circle import Circle, CodeCall, Done, GateCall, Observation
-from branches.agents.code import PastCode, Workspace
 from branches.agents.codec import code_run_of, gate_outcome, utterance_in
 from branches.agents.context import EntityContext
 from branches.agents.entries import AgentToolFault, AgentToolResult
@@ -20,6 +19,7 @@ from branches.agents.internal import (
     SandboxKept,
 )
 from branches.agents.naming import gate_call_id
+from branches.agents.workspace import PastCode, Workspace
 from journals import Entry, Record
 from policies import Outcome
 
@@ -88,10 +88,9 @@ def fold_episode(
             context.observe(observation)
             if workspace is not None and id in past.codes:
                 code, ended_at = past.codes[id]
-                workspace.remember(PastCode(id, observation.args["code"], now, code.restored))
+                past_code = observation.args["code"]
+                workspace.remember(PastCode(id, past_code, now, code.restored, circle, past.kept.get(id)))
                 now = max(now, ended_at)
-                if id in past.kept:
-                    workspace.restore(id, past.kept[id])
             if ended:
                 break
     context.close()

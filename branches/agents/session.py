@@ -13,16 +13,17 @@ import msgspec
 
 from branches.agents.cantrip import Cantrip, cast_entry, recall
 from branches.agents.chunks import ChunkWriter, Stream
-from branches.agents.code import CodeRun, Workspace
+from branches.agents.code import CodeRun
 from branches.agents.codec import AgentsCodec, ending
 from branches.agents.context import EntityContext
 from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
 from branches.agents.family import Family
-from branches.agents.internal import CrystalCalled, EntityCast, EntityForked, SandboxKept
+from branches.agents.internal import ContextFolded, CrystalCalled, EntityCast, EntityForked, SandboxKept
 from branches.agents.medium import CodeEnding, Medium
 from branches.agents.naming import entity_id, run_id
 from branches.agents.past import fold_episode
 from branches.agents.unanswered import is_asking, is_prompt
+from branches.agents.workspace import Workspace
 from branches.claims import Claims
 from branches.settled import Settled
 from journals import Claim, Entry, InvalidEntry, Journal, Lane, Record, Unreadable, derive_id
@@ -73,7 +74,7 @@ class Session:
 
     def __init__(self, name: str, shop: Workshop) -> None:
         self.name, self._shop = name, shop
-        self._cantrip = shop.bound.get(name, shop.cantrip)
+        self._crystal: str | None = None
         self._claim: Claim | None = None
         self._loaded_to: int | None = None
         self._arrived: list[Record[Entry]] = []
@@ -91,6 +92,16 @@ class Session:
     def __repr__(self) -> str:
         state = "idle" if self._recorder is None else "at work"
         return f"<Session {self.name} {state}, {len(self._prompts)} prompts waiting, {self._context!r}>"
+
+    @property
+    def _cantrip(self) -> Cantrip:
+        """What it works under from its next episode on: with the crystal that it was forked for last, if it was."""
+        cantrip = self._shop.bound.get(self.name, self._shop.cantrip)
+        if self._crystal is None:
+            return cantrip
+        if self._crystal not in cantrip.crystals:
+            raise SessionUnreadable(self.name, f"it was forked for the crystal {self._crystal!r}, which is missing")
+        return msgspec.structs.replace(cantrip, crystal=cantrip.crystals[self._crystal])
 
     def take(self, record: Record[Entry]) -> None:
         """Take in what the journal's tail brings; never waits."""
@@ -173,11 +184,8 @@ class Session:
 
     async def _inherit(self, fork: EntityForked) -> None:
         """Take in the path to the turn that this session was forked from (LOOM-4)."""
-        if fork.crystal is not None:
-            crystal = self._cantrip.crystals.get(fork.crystal)
-            if crystal is None:
-                raise SessionUnreadable(self.name, f"it was forked for the crystal {fork.crystal!r}, which is missing")
-            self._cantrip = msgspec.structs.replace(self._cantrip, crystal=crystal)
+        if self._crystal is None:
+            self._crystal = fork.crystal
         reading = Reading()
         async for record in self._shop.journal.read(session=fork.session, before=fork.position + 1):
             if isinstance(record.entry, EntityForked):
@@ -232,9 +240,15 @@ class Session:
             return None
         circle = recall(self._cantrip, cast).circle
         if self._workspace is None or self._workspace.medium != cast.medium:
-            self._workspace = Workspace(self._shop.medium(cast.medium), circle)
+            self._workspace = Workspace(self._medium_of(cast), circle)
         self._workspace.circle = circle
         return self._workspace
+
+    def _medium_of(self, cast: EntityCast) -> Medium:
+        try:
+            return self._shop.medium(cast.medium)
+        except LookupError as missing:
+            raise SessionUnreadable(self.name, str(missing)) from missing
 
     def _cancel(self, entry: AgentCancel) -> None:
         """End the episodes of this prompt, or of all that wait now."""
@@ -255,7 +269,7 @@ class Session:
         for record in unfinished:
             recorder.observe(record)
         self._recorder = recorder
-        begun = any(isinstance(record.entry, CrystalCalled) and record.entry.run == run for record in unfinished)
+        begun = any(isinstance(e := r.entry, CrystalCalled | ContextFolded) and e.run == run for r in unfinished)
         cast = await self._recast(prompt, begun)
         family = Family(
             recall(self._cantrip, cast),
@@ -269,9 +283,10 @@ class Session:
             known=recorder.is_recorded,
             abandon=recorder.abandon,
             workspace=self._workspace_of(cast),
-            medium=None if cast.medium == "tools" else shop.medium(cast.medium),
+            medium=None if cast.medium == "tools" else self._medium_of(cast),
             open_stream=self._streams(prompt),
             keep=lambda call, code: self._keep(prompt, call, code),
+            kept={e.after: e.variables for record in unfinished if isinstance(e := record.entry, SandboxKept)},
         )
         family.budget.restore(unfinished)
         root = Call(run, "", "", family.action(prompt.entry.text))
@@ -286,6 +301,8 @@ class Session:
             await recorder.write_outcome(root, [ending(text, "failed")])
         finally:
             self._recorder = None
+            if self._workspace is None or not self._workspace.has_past:
+                self._outcomes = {}
             self._cancelled.discard(prompt.id)
 
     async def _perform(self, prompt: Record[AgentPrompt], run: Run) -> None:

@@ -11,6 +11,7 @@ from branches.agents.cantrip import Cantrip, InvalidCantrip
 from branches.agents.circle import circle
 from branches.agents.crystal import Crystal, CrystalRequest, CrystalResponse, Usage
 from branches.agents.folding import Folding
+from branches.agents.internal import CrystalCalled
 from branches.agents.reach import out_of_reach
 from branches.agents.wards import DEFAULT_DEPTH, Ward, Wards, resolve
 from coven.testing import ScriptedCrystal, calls, finishes, says
@@ -153,7 +154,7 @@ async def test_what_was_spent_before_a_restart_counts_once() -> None:
     again = ScriptedCrystal([finishes("ok")])
     async with bench.serve(again, cantrip=cantrip(again, *wards)):
         assert (await bench.response(prompt)).text == "ok"
-    reserved = [r.entry.reserved for r in await bench.records("CrystalCalled")]  # type: ignore[attr-defined]
+    reserved = [e.reserved for r in await bench.records() if isinstance(e := r.entry, CrystalCalled)]
     assert sum(reserved[2:]) + 400 <= 1000
 
 
@@ -181,7 +182,8 @@ async def test_a_summary_is_made_of_tokens_that_are_left() -> None:
         made = cantrip(crystal, Ward(max_turns=9), Ward(max_tokens=most), folding=folding)
         async with bench.serve(crystal, cantrip=made):
             response = await bench.talk("go")
-        asked = [r.entry for r in await bench.records("CrystalCalled") if r.entry.summarises]  # type: ignore[attr-defined]
+        told = [e for r in await bench.records() if isinstance(e := r.entry, CrystalCalled)]
+        asked = [each for each in told if each.summarises]
         assert response.text == "ok"
         assert [each.reserved > 1024 for each in asked] == [True] * summaries
 
