@@ -74,6 +74,7 @@ async def _ask(
     while True:
         attempt += 1
         (step,) = await ctx.call(Action(APPROVAL, payload), key=approval_key(key, attempt))
-        answer = Answer(step.payload["answer"], step.payload["by"])
+        # Whatever else somebody sent under the question's id is no approval.
+        answer = Answer(step.payload.get("answer", ""), step.payload.get("by", ""))
         if not approvers or answer.by in approvers:
             return answer

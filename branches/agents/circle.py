@@ -55,8 +55,11 @@ class GateCall(msgspec.Struct, frozen=True):
         if self.gate == CALL_AGENT.name:
             outcome = child_outcome(outcome)
         payload = outcome.payload
-        result = f"{payload['code']}: {payload['message']}" if outcome.is_error else payload["result"]
-        return self._observation(result, outcome.is_error)
+        if outcome.is_error:
+            return self._observation(f"{payload['code']}: {payload['message']}", True)
+        if "result" not in payload:  # an answer of another kind, which somebody sent under this call's id
+            return self._observation("bad_result: what came back is no result of a gate", True)
+        return self._observation(payload["result"], False)
 
     def refused(self, reason: str) -> Observation:
         """What the entity sees when the call never leaves the circle."""
@@ -124,6 +127,10 @@ class Circle(msgspec.Struct, frozen=True):
     def outward(self) -> tuple[GateDefinition, ...]:
         """The gates that somebody else serves."""
         return tuple(gate for gate in self.gates if gate.name not in _OWN and gate.name not in self.served)
+
+    def is_guarded(self, gate: str) -> bool:
+        """Whether a call of this gate waits for an approval. Who guards single children guards batches of them too."""
+        return gate in self.approve or (gate == CALL_AGENT_BATCH.name and CALL_AGENT.name in self.approve)
 
     def read(self, call: ToolCall) -> GateCall | CodeCall | Done | Observation:
         """What a call comes to: one that may pass its gate, code, the end, or an error that the entity is shown."""

@@ -147,7 +147,7 @@ class Episode:
         """
         circle = self.cantrip.circle
         intended = circle.read(tool_calls[0]) if tool_calls and tool_calls[0].arguments else None
-        if not isinstance(intended, GateCall) or intended.gate in circle.approve:
+        if not isinstance(intended, GateCall) or circle.is_guarded(intended.gate):
             return None
         if any(gate.name == intended.gate for gate in circle.outward):
             return dict(intended.arguments)
@@ -216,7 +216,7 @@ class Episode:
         """What comes of a call that may pass its gate, in this scope: a person is asked first where one is to be."""
         circle, id = self.cantrip.circle, derive_id(ctx.id, key)
         action = self._prepare(call, id)
-        if call.gate in circle.approve:
+        if circle.is_guarded(call.gate):
             asked = ask_approval(ctx, key, id, call.gate, call.arguments, circle.approvers)
             answer = await self._suspended(asked, ctx)
             if not answer.approves:

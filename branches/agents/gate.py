@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from branches.agents.gates import GateDefinition
+from branches.agents.threads import in_thread
 
 GateFunction = Callable[[Mapping[str, Any], "GateUse"], Awaitable[Any]]
 _MAX_RESULT: Final = 16 * 1024 * 1024
@@ -91,7 +91,7 @@ def gate(
         given = {each: getattr(values, each) for each in shown}
         if use is not None:
             given[use] = circumstances
-        return await bound(**given) if is_async else await asyncio.to_thread(bound, **given)
+        return await bound(**given) if is_async else await in_thread(partial(bound, **given))
 
     schema = {key: value for key, value in adapter.json_schema().items() if key not in ("title", "description")}
     told = description if description is not None else inspect.getdoc(function) or ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -180,3 +181,35 @@ async def test_how_an_old_episode_ended_is_found_behind_a_long_journal(store: St
         )
         assert (await entity.ask("go", id="first")).answer == "one"
         assert (await entity.ask("go on")).answer == "two"
+
+
+async def test_gates_that_hang_hold_nobody_else_up() -> None:
+    over = threading.Event()
+
+    def hang() -> None:
+        """Hang."""
+        over.wait()
+
+    crystal = ScriptedCrystal([calls(*[("hang", {}) for _ in range(40)], ("add", {"a": 1, "b": 2})), finishes("ok")])
+    made = circle(["done", hang, add], [Ward(max_turns=3)], independent=True)
+    ended = await cast(Cantrip(crystal, Call(), made), "go", tool_timeout_s=0.2)
+    over.set()
+    seen = [message.content or "" for message in crystal.requests[-1].messages if message.role == "tool"]
+    assert (ended.answer, seen[-1]) == ("ok", "3")
+    assert all("timeout" in text for text in seen[:-1])
+
+
+async def test_a_gate_that_wants_to_end_the_process_ends_nothing() -> None:
+    def leave() -> None:
+        """Leave."""
+        raise SystemExit(3)
+
+    def stop() -> None:
+        """Stop."""
+        raise StopIteration
+
+    crystal = ScriptedCrystal([calls(("leave", {}), ("stop", {})), finishes("ok")])
+    await cast(Cantrip(crystal, Call(), circle(["done", leave, stop], [Ward(max_turns=3)])), "go")
+    seen = [message.content or "" for message in crystal.requests[-1].messages if message.role == "tool"]
+    assert "SystemExit" in seen[0]
+    assert "StopIteration" in seen[1]

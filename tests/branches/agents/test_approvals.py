@@ -10,7 +10,7 @@ from branches.agents.call import Call
 from branches.agents.cantrip import Cantrip
 from branches.agents.circle import circle
 from branches.agents.crystal import Crystal
-from branches.agents.entries import ApprovalAsked, ApprovalGiven
+from branches.agents.entries import AgentToolResult, ApprovalAsked, ApprovalGiven
 from branches.agents.wards import Ward
 from coven.testing import ScriptedCrystal, calls, finishes
 from coven.testing.scripted import runs
@@ -161,3 +161,39 @@ async def test_code_waits_for_a_person_too() -> None:
         assert (await bench.response(prompt)).text == "paid 4, fine"
     assert shop.paid == [4]
     await medium.close()
+
+
+async def test_a_batch_of_children_waits_where_a_single_child_would() -> None:
+    bench = Bench()
+    crystal = ScriptedCrystal([calls(("call_agent_batch", {"requests": ["a", "b"]})), finishes("ok")])
+    gates = ["done", "call_agent", "call_agent_batch"]
+    made = Cantrip(crystal, Call(), circle(gates, [Ward(max_turns=5)], approve=["call_agent"]))
+    async with bench.serve(crystal, cantrip=made):
+        prompt = await bench.ask("delegate")
+        await answer(bench, await asked(bench), "no")
+        await bench.response(prompt)
+    assert "denied" in (crystal.requests[-1].messages[-1].content or "")
+    assert await bench.records("EntitySummoned") == []
+
+
+async def test_what_is_sent_under_a_questions_id_and_is_no_answer_approves_nothing() -> None:
+    bench, shop, crystal = Bench(), Shop(), ScriptedCrystal(script())  # type: ignore[arg-type]
+    async with bench.serve(crystal, cantrip=shop.cantrip(crystal)):
+        prompt = await bench.ask("buy")
+        question = await asked(bench)
+        assert isinstance(question.entry, ApprovalAsked)
+        stray = AgentToolResult(correlation_id=question.entry.correlation_id, result="yes")
+        await (await bench.open()).append(stray, session=question.session, cause=question)
+        await bench.response(prompt)
+    assert shop.paid == []
+
+
+async def test_an_answer_sent_under_a_gate_calls_id_is_no_result() -> None:
+    bench, crystal = Bench(), ScriptedCrystal([calls(("silent", {})), finishes("ok")])
+    async with bench.serve(crystal):
+        prompt = await bench.ask("go")
+        call = await bench.wait("AgentToolCall")
+        stray = ApprovalGiven(correlation_id=call.correlation_id or "", answer="yes", by="ada")
+        await (await bench.open()).append(stray, session=call.session, cause=call)
+        await bench.response(prompt)
+    assert "bad_result" in (crystal.requests[-1].messages[-1].content or "")
