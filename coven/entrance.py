@@ -69,7 +69,7 @@ async def entrance(
     those. What another process runs is left to it; when it leaves, this one goes on. Raises what connecting and
     starting raise, and `CannotCast` for a changed recipe whose agents run elsewhere.
     """
-    async with _store(recipe) as (store, link):
+    async with _store(recipe) as (store, link, watching):
         agents = {branch.name for branch in recipe.config.of_type("agents")} if sessions is not None else set[str]()
         parts = parts_of(recipe.services, agents, shared)
         elsewhere = await running_elsewhere(store, [key for part in parts for key in part.keys])
@@ -90,7 +90,7 @@ async def entrance(
 
         keeping = Keeping(store, this_host(), run)
         work = keeping.keep(parts)
-        serving = asyncio.create_task(work if link is None else first_of(work, link.watch()))
+        serving = asyncio.create_task(work if watching is None else first_of(work, watching))
         try:
             starting = asyncio.create_task(keeping.ready.wait())
             await asyncio.wait([serving, starting], return_when=asyncio.FIRST_COMPLETED)
@@ -118,9 +118,15 @@ async def _chunks(recipe: Recipe, store: Store) -> Journal:
 
 
 @asynccontextmanager
-async def _store(recipe: Recipe) -> AsyncGenerator[tuple[Store, Link | None]]:
+async def _store(recipe: Recipe) -> AsyncGenerator[tuple[Store, Link | None, asyncio.Task[None] | None]]:
+    """The store, and the link to it with what watches it: from the first moment, since the server may go at any."""
     if recipe.bare:
-        yield MemoryStore(), None
+        yield MemoryStore(), None, None
         return
     async with linked(recipe.config, Join.ALLOWED) as link:
-        yield link.store, link
+        watching = asyncio.create_task(link.watch())
+        try:
+            yield link.store, link, watching
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])

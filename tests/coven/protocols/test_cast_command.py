@@ -14,7 +14,7 @@ import pytest
 
 from coven.elsewhere import running_elsewhere
 from coven.lifecycle import ServiceChanged, State, system_registry
-from journals import MemoryStore, find_server
+from journals import MemoryStore
 
 
 def prompts(coven, kind: str = "AgentPrompt") -> list[dict]:
@@ -107,8 +107,6 @@ def test_another_crystal_answers_only_in_the_session_of_the_cast(coven, scripted
     (project / "asked").read_text()  # until it is asked
     stopped.signal(signal.SIGKILL)
     stopped.end()
-    while asyncio.run(find_server(project / ".coven")) is not None:
-        pass  # the server of a process that was killed goes a moment after it
     ran = coven("cast", "--crystal", "rehearsal", "read notes.md")
     assert ran.out.startswith("notes.md says:")
     assert len(prompts(coven)) == 2
