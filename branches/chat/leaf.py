@@ -33,9 +33,9 @@ class ChatPort(Protocol):
         ...
 
     async def answer(
-        self, conversation: str, question: str, text: str, by: str, message_id: str | None = None
+        self, session: str, question: str, text: str, by: str, message_id: str | None = None
     ) -> Record[ChatAnswer]:
-        """Record what a person answered to the question of this id; durable when this returns.
+        """Record what a person answered to the question of this id, asked in this session; durable when this returns.
 
         A leaf that has buttons calls it when one is pressed, any other when a message is meant as the answer. Raises
         what `receive` raises.

@@ -87,15 +87,15 @@ class ChatService:
         return cast("Record[ChatAfferent]", appended.record)
 
     async def answer(
-        self, conversation: str, question: str, text: str, by: str, message_id: str | None = None
+        self, session: str, question: str, text: str, by: str, message_id: str | None = None
     ) -> Record[ChatAnswer]:
         """See `ChatPort.answer`."""
-        await self._claims.take(conversation)
+        await self._claims.take(session)
         id = random_id() if message_id is None else derive_id("answer", self._name, message_id)
         entry = ChatAnswer(correlation_id=question, answer=text, by=by)
         try:
             appended = await self._journal.append(
-                entry, session=conversation, id=id, correlation_id=question, origin=self._name
+                entry, session=session, id=id, correlation_id=question, origin=self._name
             )
         except IdConflict as conflict:
             return cast("Record[ChatAnswer]", await self._journal.get(conflict.position))
