@@ -13,13 +13,14 @@ from typing import Any, Final
 
 import msgspec
 
-from branches.agents.codec import answer_of, utterance_in
 from branches.agents.crystal import Usage
 from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
 from branches.agents.events import AnyEvent, Casts, follow
 from branches.agents.internal import ContextFolded
 from branches.agents.loom import Loom, read_loom
 from branches.agents.naming import entity_id, run_id
+from branches.agents.steps import answer_of
+from branches.agents.utterances import utterance_in
 from journals import Journal, Record, random_id
 
 _FAR: Final = 1_000

@@ -137,15 +137,20 @@ class Codec(Protocol):
 
 
 @runtime_checkable
-class DurableCodec(Codec, Protocol):
-    """A codec that can write all that the engine knows: failed attempts, timers, waiting and version markers.
-
-    Its `encode_call` takes the calls of `SLEEP` and `EVENT` too, which have a `due`.
-    """
+class RetryCodec(Codec, Protocol):
+    """A codec for policies that are tried again."""
 
     def encode_failure(self, call: Call, attempt: int, failure: Failure) -> Writing:
         """The entry of an attempt that failed and will be repeated."""
         ...
+
+
+@runtime_checkable
+class DurableCodec(RetryCodec, Protocol):
+    """A codec that can write all that the engine knows: failed attempts, timers, waiting and version markers.
+
+    Its `encode_call` takes the calls of `SLEEP` and `EVENT` too, which have a `due`.
+    """
 
     def encode_answer(self, call: Call, signal: str) -> Writing:
         """The entry that gives a signal, by its id, to the call that has waited for it."""

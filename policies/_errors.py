@@ -66,9 +66,9 @@ class NonDeterminismError(PolicyError):
 class NotDurable(PolicyError):
     """This run's journal has no entries for what the policy does."""
 
-    def __init__(self, does: str, codec: str) -> None:
-        super().__init__(f"the policy {does}, which {codec} cannot record: give it the methods of DurableCodec")
-        self.does, self.codec = does, codec
+    def __init__(self, does: str, codec: str, wanted: str) -> None:
+        super().__init__(f"the policy {does}, which {codec} cannot record: give it the methods of {wanted}")
+        self.does, self.codec, self.wanted = does, codec, wanted
 
 
 class ScopeEnded(PolicyError):

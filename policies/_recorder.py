@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
-from typing import cast
+from typing import TypeVar, cast
 
 from journals import Claim, Draft, Entry, Journal, Record, derive_id
 from policies._codec import (
@@ -19,6 +19,7 @@ from policies._codec import (
     Failure,
     Marked,
     Outcome,
+    RetryCodec,
     Returned,
     Signalled,
     Writing,
@@ -28,6 +29,8 @@ from policies._order import Order, Tally
 from policies._signals import Signals
 from policies._slot import Slot
 from policies._step import Step
+
+T = TypeVar("T", bound=Codec)
 
 
 class Recorder:
@@ -195,7 +198,7 @@ class Recorder:
     async def write_failure(self, call: Call, failure: Failure) -> None:
         """Record that the attempt failed and will be repeated. Raises what `Journal.append` raises, `NotDurable`."""
         slot = self._slots[call.id]
-        writing = self.durable("tries again").encode_failure(call, slot.attempts, failure)
+        writing = self.retrying("tries again").encode_failure(call, slot.attempts, failure)
         await self._append([(derive_id(call.id, "failure", slot.attempts), writing)])
         slot.retry_at = failure.retry_at
 
@@ -210,11 +213,18 @@ class Recorder:
         writing = self.durable("marks a version").encode_marker(name, version)
         await self._append([(derive_id(self.run, "version", name), writing)])
 
+    def retrying(self, does: str) -> RetryCodec:
+        """The codec, if it can write attempts that failed; else raises `NotDurable`."""
+        return self._able(RetryCodec, does)
+
     def durable(self, does: str) -> DurableCodec:
-        """The codec, if it can write more than calls and outcomes; else raises `NotDurable`."""
-        if _is_durable(type(self._codec)):
-            return cast("DurableCodec", self._codec)
-        raise NotDurable(does, type(self._codec).__name__)
+        """The codec, if it can write timers, waiting and version markers too; else raises `NotDurable`."""
+        return self._able(DurableCodec, does)
+
+    def _able(self, wanted: type[T], does: str) -> T:
+        if _is_able(type(self._codec), wanted):
+            return cast("T", self._codec)
+        raise NotDurable(does, type(self._codec).__name__, wanted.__name__)
 
     def fail(self, error: BaseException) -> None:
         """Nothing more will be observed: whoever waits raises this."""
@@ -293,6 +303,6 @@ def _with_ids(said: Returned) -> tuple[Step, ...]:
 
 
 @cache
-def _is_durable(codec: type[Codec]) -> bool:
+def _is_able(codec: type[Codec], wanted: type[Codec]) -> bool:
     """Asking a protocol takes longer than writing a record, so each class of codec is asked once."""
-    return issubclass(codec, DurableCodec)
+    return issubclass(codec, wanted)

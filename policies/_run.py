@@ -163,7 +163,9 @@ class Run:
 
     async def _begin(self, call: Call, policy: PolicyInfo, refusal: Step | None) -> bool:
         """Record a call that was never made; gives whether it is to be made now."""
-        if policy.retry is not None or policy.name in (SLEEP, EVENT):
+        if policy.retry is not None:
+            self._recorder.retrying(f"calls {policy.name!r}")
+        if policy.name in (SLEEP, EVENT):
             self._recorder.durable(f"calls {policy.name!r}")
         is_scope = bool(call.decorators) or policy.kind is PolicyKind.ORCHESTRATOR
         if is_scope and refusal is None and self._recorder.follows(call):

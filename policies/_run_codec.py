@@ -72,7 +72,7 @@ class RunCodec:
         return [Writing(PolicyReturned(call=call.id, steps=tuple(map(StepData.of, steps))))]
 
     def encode_failure(self, call: Call, attempt: int, failure: Failure) -> Writing:
-        """See `DurableCodec.encode_failure`."""
+        """See `RetryCodec.encode_failure`."""
         return Writing(
             AttemptFailed(
                 call=call.id,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from branches.agents.codec import utterance_in
 from branches.agents.crystal import Usage
 from branches.agents.internal import ContextFolded, CrystalCalled, CrystalRetried
 from branches.agents.naming import fold_id, turn_id
+from branches.agents.utterances import utterance_in
 from journals import Entry, Record
 
 REPLY_TOKENS: Final = 1024

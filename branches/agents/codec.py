@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, NoReturn
+from collections.abc import Collection, Sequence
+from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET
-from msgspec.structs import replace
 
-from branches.agents.code import CodeRun
-from branches.agents.crystal import ToolCall, Usage
 from branches.agents.delegation import read_request
 from branches.agents.entries import (
     AgentResponse,
@@ -20,8 +16,6 @@ from branches.agents.entries import (
     AgentToolResult,
     ApprovalAsked,
     ApprovalGiven,
-    LastTurn,
-    Utterance,
 )
 from branches.agents.gate import thaw
 from branches.agents.gates import ASK_PERSON, CALL_AGENT, CALL_AGENT_BATCH
@@ -46,10 +40,20 @@ from branches.agents.naming import (
     LOOP,
     child_id,
     fold_id,
-    gate_call_id,
     run_id,
     turn_id,
 )
+from branches.agents.steps import (
+    Said,
+    code_run_of,
+    code_step,
+    ending_of,
+    failure,
+    fold_step,
+    gate_outcome,
+    utterance,
+)
+from branches.agents.utterances import calling_entry, last_turn, said_in, utterance_entry, utterance_in
 from journals import Entry, Record
 from policies import (
     Action,
@@ -57,36 +61,13 @@ from policies import (
     Called,
     Failed,
     Failure,
-    InvalidPayload,
     Returned,
     Step,
     Writing,
     action_result,
-    error_result,
 )
 
-UTTERANCE: Final = "utterance"
 ASKED_FIELDS: Final = ("call", "question", "choices", "gate", "arguments", "approvers")
-FOLDED_FIELDS: Final = ("turn", "through", "kept", "context_limit", "summary", "usage")
-_encoder = msgspec.json.Encoder()
-GateOutcome = AgentToolResult | AgentToolFault | GateReturned | EntityReturned
-
-
-class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """The payload of an utterance step.
-
-    `first` holds the arguments of its first tool call, where that passes a gate that another branch serves, and
-    nothing is to happen before: then the utterance is written as that very call.
-    """
-
-    content: str | None
-    tool_calls: tuple[ToolCall, ...]
-    usage: Usage
-    duration_ms: float
-    thinking: str | None = None
-    first: dict[str, Any] | None = None
-    model: str | None = None
-    opaque: str | None = None
 
 
 class AgentsCodec:
@@ -117,7 +98,7 @@ class AgentsCodec:
             )
             return Writing(entry)
         if policy == APPROVAL:
-            asked = {**thaw(action.payload), "scope": None if call.scope == self._run else call.scope}
+            asked = {**thaw(action.payload), "scope": self._scope(call)}
             entry = msgspec.convert({"correlation_id": call.id, **asked}, ApprovalAsked)
             return Writing(entry, correlation_id=call.id)
         if policy == FOLD:
@@ -140,9 +121,12 @@ class AgentsCodec:
         if policy in self._served:
             called = GateCalled(scope=call.scope, gate=policy, arguments=arguments, attempt=attempt)
             return Writing(called, correlation_id=call.id)
-        scope = None if call.scope == self._run else call.scope
-        asks = AgentToolCall(correlation_id=call.id, tool_name=policy, arguments=arguments, scope=scope)
+        asks = AgentToolCall(correlation_id=call.id, tool_name=policy, arguments=arguments, scope=self._scope(call))
         return Writing(asks, correlation_id=call.id)
+
+    def _scope(self, call: Call) -> str | None:
+        """The scope of a call as others are told it: none is the episode itself."""
+        return None if call.scope == self._run else call.scope
 
     @staticmethod
     def _encode_summary(call: Call, attempt: int) -> Writing | None:
@@ -204,46 +188,15 @@ class AgentsCodec:
         said = msgspec.convert(payload, Said)
         thoughts = [Writing(AgentThought(sender=self._sender, text=said.thinking))] if said.thinking else []
         if call.action.payload["text_ends"] and not said.tool_calls:
-            last = LastTurn(
-                turn=turn, usage=said.usage, duration_ms=said.duration_ms, model=said.model, opaque=said.opaque
-            )
-            text = said.content or ""
+            text, last = said.content or "", last_turn(said, turn)
             if run == self._run:
                 return [*thoughts, Writing(AgentResponse(sender=self._sender, text=text, last=last))]
             return [*thoughts, Writing(EntityReturned(text=text, last=last), correlation_id=run)]
         if said.first is not None:
-            first, *others = said.tool_calls
-            if first.arguments == _as_text(said.first):
-                first = replace(first, arguments="")
-            whole = Utterance(
-                turn=turn,
-                content=said.content,
-                tool_calls=(first, *others),
-                usage=said.usage,
-                duration_ms=said.duration_ms,
-                model=said.model,
-                opaque=said.opaque,
-            )
-            calling = AgentToolCall(
-                correlation_id=gate_call_id(run, turn, 0),
-                tool_name=first.gate,
-                arguments=thaw(said.first),
-                scope=None if run == self._run else run,
-                said=whole,
-            )
+            calling = calling_entry(said, said.first, run, turn, self._scope(call))
             made = _called(calling, run)
             return [*thoughts, Writing(calling, correlation_id=calling.correlation_id, makes=made)]
-        utterance = AgentUtterance(
-            run=run,
-            turn=turn,
-            content=said.content,
-            tool_calls=said.tool_calls,
-            usage=said.usage,
-            duration_ms=said.duration_ms,
-            model=said.model,
-            opaque=said.opaque,
-        )
-        return [*thoughts, Writing(utterance)]
+        return [*thoughts, Writing(utterance_entry(said, run, turn))]
 
     def encode_failure(self, call: Call, attempt: int, failure: Failure) -> Writing:
         """`CrystalRetried`: only the crystal's attempts may be repeated."""
@@ -252,14 +205,6 @@ class AgentsCodec:
             run=call.scope, turn=turn, attempt=attempt, error=failure.message, retry_at=failure.retry_at
         )
         return Writing(retried)
-
-    def encode_answer(self, call: Call, signal: str) -> NoReturn:
-        """Never: an episode waits for gates, and their answers are entries of their own."""
-        raise NotImplementedError("an episode waits for no signals")
-
-    def encode_marker(self, name: str, version: int) -> NoReturn:
-        """Never: the loop has no version markers."""
-        raise NotImplementedError("the loop has no version markers")
 
     def decode(self, record: Record[Entry]) -> Sequence[Called | Returned | Failed]:
         """See `Codec.decode`."""
@@ -309,110 +254,6 @@ class AgentsCodec:
                 return []
 
 
-def utterance_in(record: Record[Entry]) -> AgentUtterance | None:
-    """What the crystal said, if this record says so: by itself, as the call it begins with, or as an ending."""
-    entry, run = record.entry, run_id(record.causation_id or "")
-    match entry:
-        case AgentUtterance():
-            return entry
-        case AgentToolCall(said=Utterance() as said):
-            first, *others = said.tool_calls
-            if not first.arguments:
-                first = replace(first, arguments=_as_text(entry.arguments))
-            return AgentUtterance(
-                run=entry.scope or run,
-                turn=said.turn,
-                content=said.content,
-                tool_calls=(first, *others),
-                usage=said.usage,
-                duration_ms=said.duration_ms,
-                model=said.model,
-                opaque=said.opaque,
-            )
-        case AgentResponse(last=LastTurn() as last) | EntityReturned(last=LastTurn() as last):
-            return AgentUtterance(
-                run=run if isinstance(entry, AgentResponse) else record.correlation_id or "",
-                turn=last.turn,
-                content=entry.text,
-                tool_calls=(),
-                usage=last.usage,
-                duration_ms=last.duration_ms,
-                model=last.model,
-                opaque=last.opaque,
-            )
-        case _:
-            return None
-
-
-def ending(text: str, how: str, ward: str | None = None, answer: Any = UNSET) -> Step:
-    """How an episode ended, as the step that becomes its `AgentResponse`. `answer` is one that is no text."""
-    told = {} if answer is UNSET else {"answer": answer}
-    return action_result(LOOP, {"text": text, "ending": how, "ward": ward, **told})
-
-
-def answer_of(entry: AgentResponse | EntityReturned) -> Any:
-    """What an episode came to."""
-    return entry.text if entry.answer is UNSET else entry.answer
-
-
-def ending_of(entry: AgentResponse | EntityReturned) -> Step:
-    """The same, as it is recorded."""
-    return ending(entry.text, entry.ending, entry.ward, entry.answer)
-
-
-def failure(code: str, message: str, duration_ms: float) -> Step:
-    """Why the crystal gave no answer."""
-    payload = {"error": True, "code": code, "message": message, "duration_ms": duration_ms}
-    return action_result(CRYSTAL, payload)
-
-
-def fold_step(folded: ContextFolded) -> Step:
-    """What a fold came to."""
-    fields = msgspec.to_builtins(folded)
-    return action_result(FOLD, {name: fields[name] for name in FOLDED_FIELDS if name in fields})
-
-
-def utterance(said: Said) -> Step:
-    """What the crystal said."""
-    return Step("", CRYSTAL, UTTERANCE, msgspec.to_builtins(said))
-
-
-def code_step(run: CodeRun) -> Step:
-    """What code came to."""
-    return action_result(CODE, msgspec.structs.asdict(run) | {"refusals": msgspec.to_builtins(run.refusals)})
-
-
-def code_run_of(entry: CodeReturned) -> CodeRun:
-    """What code came to, as it is recorded."""
-    return CodeRun(
-        ending=entry.ending,
-        output=entry.output,
-        value=entry.value,
-        error=entry.error,
-        restored=entry.restored,
-        refusals=entry.refusals,
-    )
-
-
-def gate_outcome(entry: GateOutcome) -> Step:
-    """What came of a gate call."""
-    if isinstance(entry, EntityReturned):
-        return ending_of(entry)
-    if isinstance(entry, AgentToolFault):
-        return error_result("gate", entry.code, entry.error)
-    if isinstance(entry, GateReturned) and entry.code is not None:
-        return error_result("gate", entry.code, entry.error or "")
-    try:
-        return action_result("gate", {"result": entry.result})
-    except InvalidPayload as error:
-        return error_result("gate", "bad_result", f"the gate answered with something unreadable: {error.reason}")
-
-
-def _as_text(arguments: Mapping[str, Any]) -> str:
-    """Arguments as compact JSON, which is how most crystals write them."""
-    return _encoder.encode(arguments).decode()
-
-
 def _ended(payload: Any) -> dict[str, Any]:
     return {name: thaw(value) for name, value in payload.items()}
 
@@ -430,12 +271,4 @@ def _called(entry: AgentToolCall, run: str) -> Called:
 
 
 def _said(entry: AgentUtterance) -> Returned:
-    said = Said(
-        content=entry.content,
-        tool_calls=entry.tool_calls,
-        usage=entry.usage,
-        duration_ms=entry.duration_ms,
-        model=entry.model,
-        opaque=entry.opaque,
-    )
-    return Returned(turn_id(entry.run, entry.turn), (utterance(said),))
+    return Returned(turn_id(entry.run, entry.turn), (utterance(said_in(entry)),))

@@ -18,7 +18,6 @@ from branches.agents.cantrip import Cantrip
 from branches.agents.chunks import Stream
 from branches.agents.circle import CodeCall, Done, GateCall, Observation, as_text
 from branches.agents.code import CodeHost, CodeRun, Recorded, code_run
-from branches.agents.codec import Said, code_step, ending, failure, utterance
 from branches.agents.context import EntityContext
 from branches.agents.crystal import CrystalError, CrystalRequest, ToolCall, Usage, validate
 from branches.agents.deadline import Deadline
@@ -27,6 +26,7 @@ from branches.agents.gathering import gather
 from branches.agents.internal import EntityCast
 from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, FOLD, fold_id, fold_key, gate_key, turn_id, turn_key
 from branches.agents.retrying import MayPass
+from branches.agents.steps import Said, code_step, ending, failure, utterance
 from branches.agents.workspace import PastCode, Workspace
 from journals import derive_id
 from policies import Action, Clock, Context, Step, action_result

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from branches.agents.codec import utterance_in
 from branches.agents.entries import AgentPrompt
 from branches.agents.internal import CrystalCalled, EntityForked, EntityReturned, GateReturned
 from branches.agents.naming import continued_id, run_id, turn_id
+from branches.agents.utterances import utterance_in
 from journals import Entry, Journal, Record
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from branches.agents.circle import Circle, CodeCall, Done, GateCall, Observation
-from branches.agents.codec import code_run_of, gate_outcome, utterance_in
 from branches.agents.context import EntityContext
 from branches.agents.entries import AgentToolFault, AgentToolResult
 from branches.agents.folding import Folding
@@ -19,6 +18,8 @@ from branches.agents.internal import (
     SandboxKept,
 )
 from branches.agents.naming import gate_call_id
+from branches.agents.steps import code_run_of, gate_outcome
+from branches.agents.utterances import utterance_in
 from branches.agents.workspace import PastCode, Workspace
 from journals import Entry, Record
 from policies import Outcome

@@ -14,7 +14,7 @@ import msgspec
 from branches.agents.cantrip import Cantrip, cast_entry, recall
 from branches.agents.chunks import ChunkWriter, Stream
 from branches.agents.code import CodeRun
-from branches.agents.codec import AgentsCodec, ending
+from branches.agents.codec import AgentsCodec
 from branches.agents.context import EntityContext
 from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
 from branches.agents.family import Family
@@ -22,6 +22,7 @@ from branches.agents.internal import ContextFolded, CrystalCalled, EntityCast, E
 from branches.agents.medium import CodeEnding, Medium
 from branches.agents.naming import entity_id, run_id
 from branches.agents.past import fold_episode
+from branches.agents.steps import ending
 from branches.agents.unanswered import is_asking, is_prompt
 from branches.agents.workspace import Workspace
 from branches.claims import Claims

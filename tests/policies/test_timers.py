@@ -15,6 +15,7 @@ from policies import (
     Ledger,
     NotDurable,
     PolicyRegistry,
+    Retry,
     Step,
     replay,
     run,
@@ -134,6 +135,22 @@ async def test_a_journal_without_entries_for_timers_says_so() -> None:
         return []
 
     with pytest.raises(NotDurable, match="DurableCodec"):
+        await bench.run(registry)
+    assert await bench.history() == []
+
+
+async def test_a_journal_without_entries_for_failed_attempts_says_so() -> None:
+    bench, registry = Bench(), PolicyRegistry()
+
+    @registry.effect("flaky", retry=Retry(on=(OSError,)))
+    async def flaky(action: Action, ctx: Context) -> list[Step]:
+        raise OSError
+
+    @registry.orchestrator("root")
+    async def root(action: Action, ctx: Context) -> list[Step]:
+        return await ctx.call(Action("flaky", {}))
+
+    with pytest.raises(NotDurable, match="RetryCodec"):
         await bench.run(registry)
     assert await bench.history() == []
 

@@ -8,7 +8,6 @@ from typing import Any, cast
 import msgspec
 
 from branches.agents.circle import CodeCall, Done, GateCall, Observation
-from branches.agents.codec import GateOutcome, code_run_of, gate_outcome, utterance_in
 from branches.agents.crystal import ToolCall, Usage
 from branches.agents.entries import (
     AgentChunk,
@@ -46,6 +45,8 @@ from branches.agents.internal import (
 )
 from branches.agents.naming import run_id, turn_id
 from branches.agents.root_call import NO_CALL, child_call, request_of, root_call
+from branches.agents.steps import GateOutcome, code_run_of, gate_outcome
+from branches.agents.utterances import utterance_in
 from journals import Entry, Record
 
 

@@ -14,13 +14,13 @@ import msgspec
 from msgspec.structs import replace
 
 from branches.agents.circle import CodeCall, Done, GateCall, Observation
-from branches.agents.codec import code_run_of
 from branches.agents.crystal import ToolCall, Usage
 from branches.agents.gates import DONE
 from branches.agents.internal import AgentUtterance, CodeReturned, CrystalFailed
 from branches.agents.loom._run import Run
 from branches.agents.loom._turn import Turn, TurnMetadata
 from branches.agents.naming import continued_id, gate_call_id, turn_id
+from branches.agents.steps import code_run_of
 from policies import InvalidPayload, Step, freeze
 
 Said = AgentUtterance | CrystalFailed

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from branches.agents.codec import GateOutcome, answer_of, gate_outcome, utterance_in
 from branches.agents.crystal import Usage
 from branches.agents.entries import AgentPrompt, AgentResponse, AgentToolCall, AgentToolFault, AgentToolResult
 from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH
@@ -32,6 +31,8 @@ from branches.agents.loom._loom import Loom
 from branches.agents.loom._run import Entity, Run
 from branches.agents.naming import run_id, turn_id
 from branches.agents.root_call import NO_CALL, RootCall, child_call, request_of, root_call
+from branches.agents.steps import GateOutcome, answer_of, gate_outcome
+from branches.agents.utterances import utterance_in
 from journals import Entry, Record, Unreadable
 
 KINDS = tuple(

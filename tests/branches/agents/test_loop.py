@@ -7,11 +7,11 @@ import json
 import pytest
 
 from branches.agents import AgentThought, AgentToolCall, AgentToolFault
-from branches.agents.codec import utterance_in
 from branches.agents.context import NUDGE
 from branches.agents.crystal import CrystalError, CrystalResponse, Message, ToolCall, Usage
 from branches.agents.internal import CrystalCalled, CrystalFailed
 from branches.agents.naming import gate_call_id, run_id
+from branches.agents.utterances import utterance_in
 from coven.testing import ScriptedCrystal, calls, finishes, says
 from tests.branches.agents.bench import Bench, options
 

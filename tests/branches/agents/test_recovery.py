@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from branches.agents.codec import utterance_in
 from branches.agents.crystal import CrystalResponse
 from branches.agents.entries import AgentToolCall
 from branches.agents.internal import CrystalCalled
 from branches.agents.options import AgentsOptions
+from branches.agents.utterances import utterance_in
 from coven.testing import ScriptedCrystal, calls, says
 from journals import Entry, Journal, Record
 from tests.branches.agents.bench import Bench, Playbook, options
