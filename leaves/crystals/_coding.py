@@ -15,6 +15,7 @@ from leaves.crystals._phrases import Wish
 _LISTED = re.compile(r"^- ([\w.]+)\(", re.MULTILINE)
 _JAVASCRIPT = re.compile(r"([\w.]+)\((\{.*\})\)", re.DOTALL)
 _PYTHON = re.compile(r"([\w.]+)\(\*\*(\{.*\})\)", re.DOTALL)
+_THROWN = re.compile(r"Error: (?:RuntimeError: )?(\w+): (.*?)(?: \(line \d+, column \d+\))?", re.DOTALL)
 
 
 def gates_of(request: CrystalRequest) -> set[str]:
@@ -45,6 +46,16 @@ def out_of_code(gate: str, arguments: dict[str, Any]) -> Wish:
     if (javascript := _JAVASCRIPT.fullmatch(code)) is not None:
         return Wish(javascript[1], msgspec.json.decode(javascript[2]))
     return Wish(gate, arguments)
+
+
+def error_out_of_code(content: str) -> str:
+    """A gate's failure as it reads where gates are tools: without where it was thrown, and with its code for a name."""
+    thrown = _THROWN.fullmatch(content)
+    if thrown is None:
+        return content
+    name, message = thrown[1], thrown[2]
+    code = re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower()
+    return f"Error: {message}" if name == "GateError" else f"Error: {code}: {message}"
 
 
 def _description(request: CrystalRequest) -> str | None:

@@ -9,8 +9,8 @@ import msgspec
 
 from branches.agents.context import NUDGE
 from branches.agents.crystal import CrystalRequest, CrystalResponse, Message, ToolCall
-from branches.agents.gates import DONE
-from leaves.crystals._coding import gates_of, in_code, out_of_code
+from branches.agents.gates import DONE, EXECUTE
+from leaves.crystals._coding import error_out_of_code, gates_of, in_code, out_of_code
 from leaves.crystals._phrases import LIST, READ, RUN, WRITE, Wish, understand
 from leaves.crystals._telling import tell
 
@@ -90,9 +90,11 @@ def _report(messages: Sequence[Message], utterance: int) -> str:
     for call in messages[utterance].tool_calls:
         result = results.get(call.id)
         content = "Error: no_result: there is no result" if result is None else result.content or ""
-        content = content.replace("Error: GateError: ", "Error: ", 1)
+        is_error = result is None or result.is_error
+        if is_error and call.gate == EXECUTE:
+            content = error_out_of_code(content)
         wish = out_of_code(call.gate, msgspec.json.decode(call.arguments))
-        parts.append(tell(wish.gate, wish.arguments, content, is_error=result is None or result.is_error))
+        parts.append(tell(wish.gate, wish.arguments, content, is_error=is_error))
     return "\n\n".join(parts) or "There is nothing to tell."
 
 

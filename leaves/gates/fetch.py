@@ -100,9 +100,17 @@ class _Fetcher:
             body += piece[: self._max_bytes - len(body)]
             if len(body) >= self._max_bytes:
                 break
-        text = bytes(body).decode(answer.charset_encoding or "utf-8", "replace")
+        text = _decoded(bytes(body), answer.charset_encoding)
         told = {"content_type": answer.headers.get("content-type", ""), "text": text}
         return told | ({"cut": True} if len(body) >= self._max_bytes else {})
+
+
+def _decoded(body: bytes, charset: str | None) -> str:
+    """The text, by the charset that the answer names; by UTF-8 where it names none, or one that nobody knows."""
+    try:
+        return body.decode(charset or "utf-8", "replace")
+    except (LookupError, ValueError):  # there is no such codec, or it is one of Python's that is no charset
+        return body.decode("utf-8", "replace")
 
 
 def _at(parts: SplitResult, address: str) -> tuple[str, dict[str, Any]]:

@@ -23,6 +23,10 @@ async def test_it_answers_alike_on_every_medium(medium: str, tmp_path: Path) -> 
 
     assert "it's milk" in await ask("read notes.md")
     assert "notes.md" in await ask("what files are here?")
-    assert "could not read gone.md" in await ask("read gone.md")
+    gone = "there is no such file or folder (or a link to it leads nowhere)"
+    assert await ask("read gone.md") == f"I could not read gone.md: {gone}"
+    left = "`..` or a link leads out of the workspace"
+    assert await ask("read ../secret") == f"I could not read ../secret: {left} (denied)"
+    assert "overwrite notes.md with" in await ask("write 'eggs' to notes.md")
     await ask("write 'a \"b\"' to list.txt")
     assert (tmp_path / "list.txt").read_text() == 'a "b"'

@@ -72,6 +72,19 @@ async def test_a_page_is_fetched_as_text() -> None:
     assert (got["status"], got["text"]) == (200, "you asked for /a?b=c")
 
 
+@pytest.mark.parametrize("charset", ["", "klingon", "hex", "idna", "undefined", "a\\0b", '""', "x" * 5_000])
+async def test_a_charset_that_nobody_knows_is_taken_for_utf_8(charset: str) -> None:
+    page = ok("Grüße \N{SNOWMAN}".encode() + b"\xff", f"text/plain; charset={charset}")
+    async with site(lambda path: page) as url:
+        got = await call(fetch(private=True), url=url)
+    assert got["text"] == "Grüße \N{SNOWMAN}\N{REPLACEMENT CHARACTER}"
+
+
+async def test_the_charset_that_is_named_counts() -> None:
+    async with site(lambda path: ok("Grüße".encode("latin-1"), "text/html; charset=ISO-8859-1")) as url:
+        assert (await call(fetch(private=True), url=url))["text"] == "Grüße"
+
+
 async def test_nothing_is_fetched_from_the_network_that_we_stand_in() -> None:
     for url in (
         "http://127.0.0.1:1/",
