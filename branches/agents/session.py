@@ -272,6 +272,8 @@ class Session:
         self._recorder = recorder
         begun = any(isinstance(e := r.entry, CrystalCalled | ContextFolded) and e.run == run for r in unfinished)
         cast = await self._recast(prompt, begun)
+        if self._workspace is not None and cast.medium not in ("tools", self._workspace.medium):
+            await self._workspace.close()  # another one takes its place
         family = Family(
             recall(self._cantrip, cast),
             cast,

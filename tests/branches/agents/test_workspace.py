@@ -252,3 +252,50 @@ async def test_a_session_that_is_bound_works_under_its_cantrip_from_its_next_epi
         two = await bench.ask("two")
         go_on.set()
         assert [(await bench.response(one)).text, (await bench.response(two)).text] == ["a", "b"]
+
+
+class Counted:
+    """A medium that knows which of its sandboxes are open."""
+
+    def __init__(self, medium: Medium) -> None:
+        self._medium, self.open_ones = medium, set[object]()
+        self.name, self.describe, self.close = medium.name, medium.describe, medium.close
+
+    async def open(self, *how: Any) -> Any:
+        sandbox = await self._medium.open(*how)
+        self.open_ones.add(sandbox)
+        close = sandbox.close
+
+        async def closing() -> None:
+            self.open_ones.discard(sandbox)
+            await close()
+
+        sandbox.close = closing
+        return sandbox
+
+
+async def test_when_the_medium_changes_between_two_prompts_the_old_sandbox_is_let_go() -> None:
+    mediums = {medium.name: Counted(medium) for medium in (JavaScript(), Python())}
+    bench, asked, go_on = Bench(), asyncio.Event(), asyncio.Event()
+
+    class Waits:
+        async def invoke(self, request: Any, on_text: Any = None) -> CrystalResponse:
+            asked.set()
+            await go_on.wait()
+            return runs("done('one')")
+
+    first = replace(made([], mediums["javascript"]), crystal=Waits())
+    async with bench.serve(first.crystal, cantrip=first, medium=mediums.__getitem__) as service:
+        one = await bench.ask("one")
+        await asked.wait()
+
+        def looks(request: Any) -> CrystalResponse:
+            assert not mediums["javascript"].open_ones
+            return runs("done('two')")
+
+        service.bind("s", made([looks], mediums["python"]))
+        two = await bench.ask("two")
+        go_on.set()
+        assert [(await bench.response(each)).text for each in (one, two)] == ["one", "two"]
+    for medium in mediums.values():
+        await medium.close()
