@@ -178,7 +178,7 @@ class Draft:
             elif not waiting:
                 part.observe(intended.observation if isinstance(intended, Done) else _with_arguments(intended, call))
             if isinstance(intended, Done):
-                break
+                break  # what stands behind it was never made: it is in the utterance, and no gate call (D-003)
 
     def _read_code(self, call: CodeCall, id: str, part: Part) -> Part:
         """The gate calls of code, in their order, and what it came to; gives the part in which it stands."""

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from branches.agents.circle import Observation
 from branches.agents.loom._loom import Loom
-from branches.agents.loom._turn import Turn, TurnMetadata
+from branches.agents.loom._turn import Turn
 from branches.agents.root_call import RootCall
 from journals import JournalError
 from policies import InvalidPayload, freeze
@@ -28,38 +28,17 @@ class InvalidLoomLine(JournalError):
         self.number, self.reason = number, reason
 
 
-class _Observation(msgspec.Struct, frozen=True, kw_only=True):
+class _Observation(Observation, frozen=True, kw_only=True):
     """A gate call as others may write it: `args` and `tool_call_id` are optional (D-005)."""
 
-    gate: str
     args: dict[str, Any] = {}
     result: Any = None
-    is_error: bool = False
-    tool_call_id: str | None = None
 
 
-class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
+class _Line(Turn, frozen=True, kw_only=True):
     """One line. Other programs may add keys of their own."""
 
-    id: str
-    parent_id: str | None
-    cantrip_id: str
-    entity_id: str
-    sequence: int
-    utterance: str
-    observation: str
     gate_calls: tuple[_Observation, ...] = ()
-    metadata: TurnMetadata
-    reward: float | None = None
-    terminated: bool = False
-    truncated: bool = False
-    ending: str | None = None
-    reason: str | None = None
-    result: Any = None
-    error: str | None = None
-    intent: str | None = None
-    session: str | None = None
-    model: str | None = None
     call: RootCall | None = None
 
 

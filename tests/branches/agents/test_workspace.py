@@ -261,8 +261,8 @@ class Counted:
         self._medium, self.open_ones = medium, set[object]()
         self.name, self.describe, self.close = medium.name, medium.describe, medium.close
 
-    async def open(self, *how: Any) -> Any:
-        sandbox = await self._medium.open(*how)
+    async def open(self, gates: Any, limits: Any, snapshot: bytes | None = None) -> Any:
+        sandbox: Any = await self._medium.open(gates, limits, snapshot)
         self.open_ones.add(sandbox)
         close = sandbox.close
 
