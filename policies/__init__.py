@@ -8,7 +8,7 @@ a run that was killed anywhere goes on where its journal ends.
 
 from policies._action import Action
 from policies._arguments import Arguments, ArgumentsInvalid
-from policies._clock import Alarm, Clock, SystemClock
+from policies._clock import Alarm, Clock, SystemClock, sleep_until
 from policies._codec import (
     Answered,
     Attempted,
@@ -124,5 +124,6 @@ __all__ = [
     "run",
     "run_registry",
     "signal",
+    "sleep_until",
     "text",
 ]

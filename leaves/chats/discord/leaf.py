@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from branches.chat import ChatAfferent, ChatChunk, ChatEfferent, ChatStreamCompleted
+from branches.chat.inbox import Inbox
 from branches.chat.leaf import ChatPort, DeliveryFailed
+from branches.chat.live import Away, Live
+from branches.chat.questions import Answered, OpenQuestions
 from branches.chat.sessions import conversation_of
 from branches.chat.windows import Window
 from branches.secret import Secret
 from journals import InvalidEntry, Record
 from leaves.chats.discord.incoming import author, is_meant, prompt
-from leaves.chats.discord.live import Away, Live
 from leaves.chats.discord.options import TOKEN, DiscordOptions
-from leaves.chats.discord.outgoing import Part, buttons, nonce, parts
-from leaves.chats.discord.questions import Answered, OpenQuestions
+from leaves.chats.discord.outgoing import Part, buttons, nonce, parts, unfinished
 from leaves.chats.discord.recovery import before
-from policies import Clock, SystemClock
+from policies import Clock, SystemClock, sleep_until
 
 if TYPE_CHECKING:
     import discord
@@ -33,7 +34,7 @@ TYPING_EVERY_S = 8.0
 TYPING_AT_MOST_S = 600.0
 _COMMAND = "ask:"
 _REMEMBERED = 10_000
-_LONGEST_WAIT_S = 30.0
+_AWAY_S = 5.0
 _EPOCH_MS = 1_420_070_400_000
 _CLOCKS_DIFFER_S = 60.0
 _log = logging.getLogger("coven.chat")
@@ -59,11 +60,9 @@ class Discord:
 
     def _begin(self) -> None:
         """Nothing is known of the world: a start, also one after a failure."""
-        self._waiting: dict[int, deque[Incoming]] = {}
-        self._heard: OrderedDict[int, None] = OrderedDict()
         self._last: dict[int, int] = {}
         self._looked: set[str] = set()
-        self._live: dict[str, Live] = {}
+        self._live: dict[str, Live[int]] = {}
         self._typing: dict[str, asyncio.Task[None]] = {}
         self._asked: OrderedDict[str, int | None] = OrderedDict()
         self._open = OpenQuestions()
@@ -94,7 +93,7 @@ class Discord:
 
         bot = Bot(self._take, connected, commands=self._options.commands, api=self._options.api)
         async with bot, asyncio.TaskGroup() as self._tasks:
-            self._bot = bot
+            self._bot, self._inbox = bot, Inbox(self._tasks, self._handle)
             await bot.start(self._token.reveal())
             raise ConnectionError("the connection to Discord has ended")
 
@@ -140,9 +139,8 @@ class Discord:
             return
         live = self._live.get(key)
         if live is None:
-            live = self._live[key] = Live(
-                self._connected, _channel(chunk.session), self._asked[key], self._clock, self._options.edit_every_s
-            )
+            room = _Room(self._connected, _channel(chunk.session), self._asked[key])
+            live = self._live[key] = Live(room, unfinished, self._clock, self._options.edit_every_s)
             self._tasks.create_task(live.run())
         if entry.index == 0:
             live.begin(entry.stream)
@@ -200,29 +198,14 @@ class Discord:
         return None if asked is None else _message_id(asked)
 
     def _take(self, incoming: Incoming) -> None:
-        """Queue what came behind the rest of its channel: attachments take their time, and order holds."""
         id, channel = _ids(incoming)
-        if id in self._heard:
-            return
-        self._heard[id] = None
-        if len(self._heard) > _REMEMBERED:
-            self._heard.popitem(last=False)
-        queue = self._waiting.get(channel)
-        if queue is not None:
-            queue.append(incoming)
-            return
-        queue = self._waiting[channel] = deque([incoming])
-        self._tasks.create_task(self._work(channel, queue))
+        self._inbox.put(channel, id, incoming)
 
-    async def _work(self, channel: int, queue: deque[Incoming]) -> None:
-        while queue:
-            incoming = queue[0]
-            if isinstance(incoming, tuple):
-                await self._hear_command(incoming)
-            else:
-                await self._hear(incoming)
-            queue.popleft()
-        del self._waiting[channel]
+    async def _handle(self, incoming: Incoming) -> None:
+        if isinstance(incoming, tuple):
+            await self._hear_command(incoming)
+        else:
+            await self._hear(incoming)
 
     async def _hear(self, message: discord.Message) -> None:
         channel, bot = message.channel.id, self._connected
@@ -309,7 +292,7 @@ class Discord:
         try:
             while self._clock.now() < until:
                 await self._connected.show_typing(channel)
-                await self._sleep(TYPING_EVERY_S)
+                await sleep_until(self._clock, self._clock.now() + TYPING_EVERY_S)
         except (Away, DeliveryFailed) as error:
             _log.debug("typing is not shown: %s", error)
         finally:
@@ -337,15 +320,24 @@ class Discord:
 
     async def _away(self, error: Away) -> None:
         _log.warning("%s; trying again", error)
-        await self._sleep(_LONGEST_WAIT_S / 6)
+        await sleep_until(self._clock, self._clock.now() + _AWAY_S)
 
-    async def _sleep(self, seconds: float) -> None:
-        over = asyncio.Event()
-        alarm = self._clock.call_at(self._clock.now() + seconds, over.set)
-        try:
-            await over.wait()
-        finally:
-            alarm.cancel()
+
+class _Room:
+    """Where one answer is shown while it is being written."""
+
+    def __init__(self, bot: Bot, channel: int, reply_to: int | None) -> None:
+        self._bot, self._channel, self._reply_to = bot, channel, reply_to
+
+    async def begin(self, stream: str, number: int, text: str) -> int:
+        reply_to = self._reply_to if number == 0 else None
+        return await self._bot.send(self._channel, Part(text), nonce(stream, number), reply_to)
+
+    async def change(self, message: int, text: str) -> object:
+        return await self._bot.edit(self._channel, message, Part(text))
+
+    async def remove(self, message: int) -> None:
+        await self._bot.delete(self._channel, message)
 
 
 def _channel(session: str) -> int:

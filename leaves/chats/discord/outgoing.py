@@ -7,11 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from branches.chat.live import CURSOR
 from branches.chat.splitting import split
 
 LIMIT = 2000
-CURSOR = "▌"
-"""Stands at the end of a message that is still being written."""
 EMPTY = "*(an empty answer)*"
 _FILES = 10
 _BUTTONS = 25

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from branches.chat import ChatDelivered
+from branches.chat.live import CURSOR
 from coven.testing import ManualClock
 from journals import derive_id
 from leaves.chats.discord.leaf import Discord
-from leaves.chats.discord.outgoing import CURSOR
 
 
 class Killed(Exception):

@@ -1,52 +1,59 @@
-"""Answers that are shown while they are being written: a message that is edited, and not too often."""
+"""Answers that are shown while they are being written: messages that are edited, and not too often."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Protocol
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
 from branches.chat.leaf import DeliveryFailed
-from leaves.chats.discord.outgoing import Part, nonce, unfinished
 from policies import Clock
 
+CURSOR = "▌"
+"""Stands at the end of a message that is still being written."""
 _log = logging.getLogger("coven.chat")
+
+Id = TypeVar("Id")
 
 
 class Away(Exception):
-    """Discord did not answer, or not well: what was asked may have happened or not."""
+    """The platform did not answer, or not well: what was asked may have happened or not."""
 
 
-class Room(Protocol):
-    """What is needed of Discord to show an answer. All raise `DeliveryFailed` and `Away`."""
+class Room(Protocol[Id]):
+    """The place on a platform where one answer is shown. All raise `DeliveryFailed` and `Away`."""
 
-    async def send(self, channel: int, part: Part, nonce: str, reply_to: int | None) -> int:
-        """Send a message; gives its id."""
+    async def begin(self, stream: str, number: int, text: str) -> Id:
+        """Send the numbered message of an answer that this stream writes; gives its id."""
         ...
 
-    async def edit(self, channel: int, message: int, part: Part) -> bool:
-        """Replace a message; False when it is there no more."""
+    async def change(self, message: Id, text: str) -> object:
+        """Replace the text of a message; it may be there no more."""
         ...
 
-    async def delete(self, channel: int, message: int) -> None:
-        """Delete a message."""
+    async def remove(self, message: Id) -> None:
+        """Delete a message; it may be gone already."""
         ...
 
 
-class Live:
-    """One answer that is being written. It has the text of the stream that began last; earlier ones led up to it."""
+class Live(Generic[Id]):
+    """One answer that is being written. It has the text of the stream that began last; earlier ones led up to it.
 
-    def __init__(self, room: Room, channel: int, reply_to: int | None, clock: Clock, every_s: float) -> None:
-        self._room, self._channel, self._reply_to = room, channel, reply_to
+    `split` gives the messages of a text that is still being written.
+    """
+
+    def __init__(self, room: Room[Id], split: Callable[[str], list[str]], clock: Clock, every_s: float) -> None:
+        self._room, self._split = room, split
         self._clock, self._every_s = clock, every_s
         self.stream, self._text = "", ""
-        self.messages: list[int] = []
+        self.messages: list[Id] = []
         self._shown: list[str] = []
         self._changed, self._closed = asyncio.Event(), asyncio.Event()
         self._ended = asyncio.Event()
 
     def __repr__(self) -> str:
-        return f"<Live in {self._channel}: {len(self._text)} characters in {len(self.messages)} messages>"
+        return f"<Live {len(self._text)} characters in {len(self.messages)} messages>"
 
     def begin(self, stream: str) -> None:
         """From now on it is this stream that is shown."""
@@ -58,20 +65,20 @@ class Live:
         self._changed.set()
 
     async def run(self) -> None:
-        """Keep the messages as the text is, until closed; when Discord refuses, no more is shown."""
+        """Keep the messages as the text is, until closed; when the platform refuses, no more is shown."""
         try:
             while not self._closed.is_set():
                 await self._until_changed()
                 if self._closed.is_set():
                     return
-                await self._update(unfinished(self._text))
+                await self._update(self._split(self._text))
                 await self._pause()
         except (DeliveryFailed, Away) as error:
             _log.warning("an answer is not shown while it is being written: %s", error)
         finally:
             self._ended.set()
 
-    async def close(self) -> list[int]:
+    async def close(self) -> list[Id]:
         """Stop; gives the messages that there are, once nothing is under way any more."""
         self._closed.set()
         self._changed.set()
@@ -80,19 +87,16 @@ class Live:
 
     async def _update(self, texts: list[str]) -> None:
         for number, text in enumerate(texts):
-            part = Part(text)
             if number == len(self.messages):
-                reply_to = self._reply_to if number == 0 else None
-                id = nonce(self.stream, number)
-                self.messages.append(await self._room.send(self._channel, part, id, reply_to))
+                self.messages.append(await self._room.begin(self.stream, number, text))
                 self._shown.append(text)
             elif self._shown[number] != text:
-                await self._room.edit(self._channel, self.messages[number], part)
+                await self._room.change(self.messages[number], text)
                 self._shown[number] = text
             if self._closed.is_set():
                 return
         while len(self.messages) > len(texts):
-            await self._room.delete(self._channel, self.messages[-1])
+            await self._room.remove(self.messages[-1])
             del self.messages[-1], self._shown[-1]
 
     async def _until_changed(self) -> None:
