@@ -2,6 +2,7 @@
 
 from branches.agents.permission import Forbidding, ModelRequestForbidden
 from coven.testing.clock import EagerClock, ManualClock
+from coven.testing.recording import CassetteMiss, CassetteMissing, recorded, recording_wanted
 from coven.testing.scripted import (
     ScriptedCrystal,
     ScriptExhausted,
@@ -16,6 +17,8 @@ from coven.testing.scripted import (
 )
 
 __all__ = [
+    "CassetteMiss",
+    "CassetteMissing",
     "EagerClock",
     "Forbidding",
     "ManualClock",
@@ -29,6 +32,8 @@ __all__ = [
     "fails",
     "finishes",
     "forbid_model_requests",
+    "recorded",
+    "recording_wanted",
     "runs",
     "says",
 ]

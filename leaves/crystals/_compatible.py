@@ -10,6 +10,7 @@ from leaves.crystals._completions import Assembling, build, read
 from leaves.crystals._failures import translated, unreachable
 from leaves.crystals._names import Names
 from leaves.crystals._remote import RemoteCrystal
+from leaves.crystals._wire import make_client
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -38,10 +39,16 @@ class CompatibleCrystal(RemoteCrystal):
 
     def _connect(self) -> AsyncOpenAI:
         import httpx2
-        from openai import AsyncOpenAI
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
         timeout = httpx2.Timeout(self._timeout_s, connect=min(10.0, self._timeout_s))
-        return AsyncOpenAI(api_key=self._key(), base_url=self._base_url, timeout=timeout, max_retries=0)
+        return AsyncOpenAI(
+            api_key=self._key(),
+            base_url=self._base_url,
+            timeout=timeout,
+            max_retries=0,
+            http_client=make_client(DefaultAsyncHttpxClient, timeout=timeout),
+        )
 
     async def _disconnect(self, client: AsyncOpenAI) -> None:
         await client.close()

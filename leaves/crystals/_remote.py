@@ -8,9 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from branches.agents.crystal import CrystalRequest, CrystalResponse, Sampling
+from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, Sampling
 from branches.agents.insist import Insisting
 from branches.agents.permission import require_permission
+from leaves.crystals._wire import not_let_out, reaches
 
 _log = logging.getLogger("coven.crystals")
 
@@ -37,9 +38,16 @@ class RemoteCrystal(ABC):
         """See `Crystal.invoke`. Raises `ModelRequestForbidden` where requests to real models are forbidden."""
         if request.tool_choice == "required" and request.tools and not self._forces:
             return await Insisting(self).invoke(request, on_text)
-        require_permission(self.provider)
+        if reaches():
+            require_permission(self.provider)
         self._name_untaken(request.sampling)
-        return await self._ask(self._client(), request, on_text)
+        try:
+            return await self._ask(self._client(), request, on_text)
+        except CrystalError as error:
+            kept_in = not_let_out(error)
+            if kept_in is None:
+                raise
+            raise kept_in from None
 
     async def close(self) -> None:
         """Close its connections. A request after this opens new ones."""

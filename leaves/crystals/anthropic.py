@@ -14,6 +14,7 @@ from branches.secret import Secret
 from leaves.crystals._anthropic import Assembling, build, read
 from leaves.crystals._failures import translated, unreachable
 from leaves.crystals._remote import RemoteCrystal
+from leaves.crystals._wire import make_client
 from leaves.crystals.models import model_info
 
 if TYPE_CHECKING:
@@ -82,11 +83,15 @@ class AnthropicCrystal(RemoteCrystal):
 
     def _connect(self) -> AsyncAnthropic:
         import httpx2
-        from anthropic import AsyncAnthropic
+        from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
         timeout = httpx2.Timeout(self.options.timeout_s, connect=min(10.0, self.options.timeout_s))
         return AsyncAnthropic(
-            api_key=self._key.reveal(), base_url=self.options.base_url, timeout=timeout, max_retries=0
+            api_key=self._key.reveal(),
+            base_url=self.options.base_url,
+            timeout=timeout,
+            max_retries=0,
+            http_client=make_client(DefaultAsyncHttpxClient, timeout=timeout),
         )
 
     async def _disconnect(self, client: AsyncAnthropic) -> None:

@@ -15,6 +15,7 @@ from leaves.crystals._failures import status_error, unreachable
 from leaves.crystals._gemini import Assembling, contents, tools
 from leaves.crystals._names import Names
 from leaves.crystals._remote import RemoteCrystal
+from leaves.crystals._wire import make_client
 from leaves.crystals.models import model_info
 
 _TITLE = "Gemini"
@@ -61,7 +62,7 @@ class GeminiCrystal(RemoteCrystal):
         from google.genai import Client
 
         seconds = self.options.timeout_s
-        connection = httpx2.AsyncClient(timeout=httpx2.Timeout(seconds, connect=min(10.0, seconds)))
+        connection = make_client(httpx2.AsyncClient, timeout=httpx2.Timeout(seconds, connect=min(10.0, seconds)))
         options: Any = {
             "base_url": self.options.base_url,
             "timeout": int(seconds * 1000),

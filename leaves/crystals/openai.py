@@ -15,6 +15,7 @@ from leaves.crystals._failures import reported, translated, unreachable
 from leaves.crystals._names import Names
 from leaves.crystals._remote import RemoteCrystal
 from leaves.crystals._responses import build, read
+from leaves.crystals._wire import make_client
 from leaves.crystals.models import model_info
 
 if TYPE_CHECKING:
@@ -77,10 +78,16 @@ class OpenAICrystal(RemoteCrystal):
 
     def _connect(self) -> AsyncOpenAI:
         import httpx2
-        from openai import AsyncOpenAI
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
         timeout = httpx2.Timeout(self.options.timeout_s, connect=min(10.0, self.options.timeout_s))
-        return AsyncOpenAI(api_key=self._key.reveal(), base_url=self.options.base_url, timeout=timeout, max_retries=0)
+        return AsyncOpenAI(
+            api_key=self._key.reveal(),
+            base_url=self.options.base_url,
+            timeout=timeout,
+            max_retries=0,
+            http_client=make_client(DefaultAsyncHttpxClient, timeout=timeout),
+        )
 
     async def _disconnect(self, client: AsyncOpenAI) -> None:
         await client.close()
