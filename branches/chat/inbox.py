@@ -23,13 +23,14 @@ class Inbox(Generic[T]):
     def __repr__(self) -> str:
         return f"<Inbox {sum(map(len, self._waiting.values()))} items in {len(self._waiting)} places>"
 
-    def put(self, place: Hashable, id: Hashable, item: T) -> bool:
+    def put(self, place: Hashable, item: T, id: Hashable | None = None) -> bool:
         """Queue an item behind the rest of its place; False if one of this id came lately, which is left out."""
-        if id in self._seen:
-            return False
-        self._seen[id] = None
-        if len(self._seen) > _REMEMBERED:
-            self._seen.popitem(last=False)
+        if id is not None:
+            if id in self._seen:
+                return False
+            self._seen[id] = None
+            if len(self._seen) > _REMEMBERED:
+                self._seen.popitem(last=False)
         queue = self._waiting.get(place)
         if queue is not None:
             queue.append(item)

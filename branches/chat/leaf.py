@@ -23,22 +23,23 @@ class ChatPort(Protocol):
 
     async def receive(
         self, conversation: str, sender: str, text: str, message_id: str | None = None
-    ) -> Record[ChatAfferent]:
+    ) -> Record[ChatAfferent] | Record[ChatAnswer]:
         """Record a message from outside; it is durable when this returns.
 
         Its session is the conversation, or the one that `begin_anew` has begun there. `message_id` is the platform's:
-        the same one gives the record of the first time, whatever the text says now.
+        the same one gives the record of the first time, whatever the text says now, and also if it was an answer then.
         Raises `InvalidName` and `InvalidEntry` for what cannot be stored, and what `Journal.append` raises.
         """
         ...
 
     async def answer(
         self, session: str, question: str, text: str, by: str, message_id: str | None = None
-    ) -> Record[ChatAnswer]:
+    ) -> Record[ChatAfferent] | Record[ChatAnswer]:
         """Record what a person answered to the question of this id, asked in this session; durable when this returns.
 
-        A leaf that has buttons calls it when one is pressed, any other when a message is meant as the answer. Raises
-        what `receive` raises.
+        A leaf that has buttons calls it when one is pressed, any other when a message is meant as the answer. The
+        same `message_id` gives the record of the first time, also if it was a message then. Raises what `receive`
+        raises.
         """
         ...
 

@@ -73,33 +73,36 @@ class ChatService:
 
     async def receive(
         self, conversation: str, sender: str, text: str, message_id: str | None = None
-    ) -> Record[ChatAfferent]:
+    ) -> Record[ChatAfferent] | Record[ChatAnswer]:
         """See `ChatPort.receive`."""
         session = await self._sessions.of(conversation)
         await self._claims.take(session)
-        id = random_id() if message_id is None else derive_id("afferent", self._name, message_id)
+        id = self._said_id(message_id)
         entry = ChatAfferent(sender=sender, text=text, message_id=message_id)
         try:
             appended = await self._journal.append(entry, session=session, id=id, correlation_id=id, origin=self._name)
         except IdConflict as conflict:  # the platform sent an edited message under its old id: the first one counts
-            first = await self._journal.get(conflict.position)
-            return cast("Record[ChatAfferent]", first)
+            return cast("Record[ChatAfferent] | Record[ChatAnswer]", await self._journal.get(conflict.position))
         return cast("Record[ChatAfferent]", appended.record)
 
     async def answer(
         self, session: str, question: str, text: str, by: str, message_id: str | None = None
-    ) -> Record[ChatAnswer]:
+    ) -> Record[ChatAfferent] | Record[ChatAnswer]:
         """See `ChatPort.answer`."""
         await self._claims.take(session)
-        id = random_id() if message_id is None else derive_id("answer", self._name, message_id)
+        id = self._said_id(message_id)
         entry = ChatAnswer(correlation_id=question, answer=text, by=by)
         try:
             appended = await self._journal.append(
                 entry, session=session, id=id, correlation_id=question, origin=self._name
             )
         except IdConflict as conflict:
-            return cast("Record[ChatAnswer]", await self._journal.get(conflict.position))
+            return cast("Record[ChatAfferent] | Record[ChatAnswer]", await self._journal.get(conflict.position))
         return cast("Record[ChatAnswer]", appended.record)
+
+    def _said_id(self, message_id: str | None) -> str:
+        """The id of what a message is recorded as: a prompt or an answer, whichever it was first."""
+        return random_id() if message_id is None else derive_id("afferent", self._name, message_id)
 
     async def history(
         self, conversation: str, after: int = 0

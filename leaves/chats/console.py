@@ -10,9 +10,9 @@ from typing import Annotated, NamedTuple, TextIO
 import msgspec
 from msgspec import Meta
 
-from branches.chat import ChatAfferent, ChatEfferent
+from branches.chat import ChatEfferent
 from branches.chat.leaf import ChatPort, DeliveryFailed
-from journals import InvalidEntry, Record
+from journals import Entry, InvalidEntry, Record
 
 
 class ConsoleOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,7 +86,7 @@ class Console:
     async def _print(self, message: Record[ChatEfferent]) -> None:
         raise NotImplementedError
 
-    async def _send(self, port: ChatPort, typed: Typed) -> Record[ChatAfferent] | None:
+    async def _send(self, port: ChatPort, typed: Typed) -> Record[Entry] | None:
         """Record what was typed, once, however often it has to be tried; says why when it can never be recorded.
 
         It answers the oldest open question, if it fits; anything else is a message, and gives its record.

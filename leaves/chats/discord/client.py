@@ -14,9 +14,9 @@ from discord import app_commands
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
+from branches.chat.incoming import File, Where, is_text, wanted_bytes
 from branches.chat.leaf import DeliveryFailed
 from branches.chat.live import Away
-from leaves.chats.discord.incoming import File, Where, is_text, wanted_bytes
 from leaves.chats.discord.outgoing import Part, pressed
 
 _HISTORY = 100

@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from branches.chat import ChatAfferent, ChatChunk, ChatEfferent, ChatStreamCompleted
+from branches.chat.entries import ChatAnswer
 from branches.chat.inbox import Inbox
+from branches.chat.incoming import author, is_meant, prompt
 from branches.chat.leaf import ChatPort, DeliveryFailed
 from branches.chat.live import Away, Live
 from branches.chat.questions import Answered, OpenQuestions
@@ -18,7 +20,6 @@ from branches.chat.sessions import conversation_of
 from branches.chat.windows import Window
 from branches.secret import Secret
 from journals import InvalidEntry, Record
-from leaves.chats.discord.incoming import author, is_meant, prompt
 from leaves.chats.discord.options import TOKEN, DiscordOptions
 from leaves.chats.discord.outgoing import Part, buttons, nonce, parts, unfinished
 from leaves.chats.discord.recovery import before
@@ -195,11 +196,11 @@ class Discord:
         if key is not None and key in self._asked:
             return self._asked[key]
         asked = await self._port.prompt_of(message)
-        return None if asked is None else _message_id(asked)
+        return None if asked is None else _message_id(asked.entry)
 
     def _take(self, incoming: Incoming) -> None:
         id, channel = _ids(incoming)
-        self._inbox.put(channel, id, incoming)
+        self._inbox.put(channel, incoming, id)
 
     async def _handle(self, incoming: Incoming) -> None:
         if isinstance(incoming, tuple):
@@ -268,11 +269,12 @@ class Discord:
     async def _answer(self, answered: Answered, by: str, message_id: str) -> None:
         """What was answered is recorded under the id of who answered: a name can be taken by another."""
         try:
-            await self._port.answer(answered.session, answered.question, answered.answer, by, message_id)
+            recorded = await self._port.answer(answered.session, answered.question, answered.answer, by, message_id)
         except InvalidEntry as error:
             _log.warning("an answer from Discord cannot be recorded: %s", error)
-        else:
-            self._open.close(answered.question)
+            return
+        if isinstance(recorded.entry, ChatAnswer):
+            self._open.close(recorded.entry.correlation_id)
 
     async def _record(self, channel: int, sender: str, text: str, message_id: str) -> None:
         try:
@@ -280,7 +282,9 @@ class Discord:
         except InvalidEntry as error:
             _log.warning("a message from Discord cannot be recorded: %s", error)
             return
-        self._asked[record.id] = _message_id(record)
+        if not isinstance(record.entry, ChatAfferent):
+            return
+        self._asked[record.id] = _message_id(record.entry)
         if len(self._asked) > _REMEMBERED:
             self._asked.popitem(last=False)
         if record.id not in self._typing:
@@ -355,8 +359,8 @@ def _ids(incoming: Incoming) -> tuple[int, int]:
     return incoming.id, incoming.channel.id
 
 
-def _message_id(asked: Record[ChatAfferent]) -> int | None:
-    id = asked.entry.message_id or ""
+def _message_id(asked: ChatAfferent) -> int | None:
+    id = asked.message_id or ""
     return int(id) if id.isascii() and id.isdigit() else None
 
 

@@ -22,7 +22,7 @@ async def test_a_place_waits_for_its_own_and_for_no_other():
     async with asyncio.TaskGroup() as tasks:
         inbox = Inbox(tasks, handle)
         for item in ("a1", "a2", "b1"):
-            assert inbox.put(item[0], item, item)
+            assert inbox.put(item[0], item)
         assert repr(inbox) == "<Inbox 3 items in 2 places>"
         await all_handled.wait()
     assert handled == ["b1", "a1", "a2"]
@@ -36,7 +36,7 @@ async def test_what_comes_again_under_its_id_is_left_out():
 
     async with asyncio.TaskGroup() as tasks:
         inbox = Inbox(tasks, handle)
-        assert inbox.put("room", "id", 1)
-        assert not inbox.put("room", "id", 2)
-        assert inbox.put("room", "other", 3)
+        assert inbox.put("room", 1, "id")
+        assert not inbox.put("room", 2, "id")
+        assert inbox.put("room", 3, "other")
     assert handled == [1, 3]

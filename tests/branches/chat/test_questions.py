@@ -83,6 +83,17 @@ async def test_a_question_is_a_message_that_names_it_and_its_answer_comes_home(s
     assert again.id == record.id
 
 
+async def test_a_message_is_a_prompt_or_an_answer_for_ever_whichever_it_was_first(store: Store) -> None:
+    journal, desk = await opened(store), Desk()
+    async with serving(journal, desk) as port:
+        await ask(journal)
+        answer = await port.answer("s", "q-1", "yes", "ada", "message-1")
+        prompt = await port.receive("s", "ada", "hello", "message-2")
+    async with serving(journal, Desk()) as port:
+        assert (await port.receive("s", "ada", "yes", "message-1")).position == answer.position
+        assert (await port.answer("s", "q-1", "hello", "ada", "message-2")).position == prompt.position
+
+
 async def test_an_open_question_is_shown_again_by_the_next_start_and_an_answered_one_is_not(store: Store) -> None:
     journal, desk = await opened(store), Desk()
     async with serving(journal, desk) as port:

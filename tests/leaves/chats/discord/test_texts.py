@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from branches.chat.incoming import File, Where, author, is_meant, is_text, prompt
 from branches.chat.live import CURSOR
-from leaves.chats.discord.incoming import File, Where, author, is_meant, is_text, prompt
 from leaves.chats.discord.options import DiscordOptions
 from leaves.chats.discord.outgoing import LIMIT, buttons, nonce, parts, pressed, unfinished
 from leaves.chats.discord.recovery import before

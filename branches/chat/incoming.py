@@ -1,11 +1,9 @@
-"""A Discord message as a prompt: whether it is meant for us, who says it, and what is attached."""
+"""A platform's message as a prompt: whether it is meant for us, who says it, and what is attached."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
-
-from leaves.chats.discord.options import DiscordOptions
+from typing import NamedTuple, Protocol
 
 _TEXT_ENDINGS = (
     *(".txt", ".md", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log"),
@@ -13,6 +11,25 @@ _TEXT_ENDINGS = (
     *(".rs", ".c", ".h", ".cpp", ".hpp", ".cs", ".rb", ".php", ".lua", ".swift", ".diff", ".patch"),
 )
 _BYTES_A_CHARACTER = 4
+
+
+class Listening(Protocol):
+    """The options that say which messages a bot takes."""
+
+    @property
+    def listen(self) -> str:
+        """`mentions` or `everything`."""
+        ...
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The channels that it listens to; all if none."""
+        ...
+
+    @property
+    def direct_messages(self) -> bool:
+        """Whether it takes direct messages."""
+        ...
 
 
 class Where(NamedTuple):
@@ -33,7 +50,7 @@ class File(NamedTuple):
     body: bytes | None = None
 
 
-def is_meant(where: Where, options: DiscordOptions) -> bool:
+def is_meant(where: Where, options: Listening) -> bool:
     """Whether the bot takes a message that stands there."""
     if where.direct:
         return options.direct_messages
