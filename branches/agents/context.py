@@ -7,16 +7,20 @@ is shown exactly what it would have been shown without.
 from __future__ import annotations
 
 import hashlib
+from typing import Final
 
 import msgspec
 
 from branches.agents.circle import GateCall, Observation
 from branches.agents.crystal import Message, ToolCall, Usage
 from branches.agents.folding import Fold, Folded, Folding, TurnMessages, estimate_tokens, fold, fold_to, shown
+from branches.agents.folding_text import shortened
 from branches.agents.internal import EntityCast
 from policies import Snapshot
 
 NUDGE = "Go on. When the task is complete, call the gate `done` with your answer."
+OBSERVATION_CHARS: Final = 400_000
+"""How many characters of one observation the crystal is shown: some 100,000 tokens. The loom has it whole."""
 _NOT_RUN = "not_run: the episode ended before this call"
 _encoder = msgspec.json.Encoder()
 
@@ -90,10 +94,14 @@ class EntityContext:
         self._unanswered = list(tool_calls)
 
     def observe(self, observation: Observation) -> None:
-        """The next of the utterance's calls has been answered. Of an ephemeral gate's result a placeholder is shown."""
+        """The next of the utterance's calls has been answered.
+
+        Of an ephemeral gate's result a placeholder is shown, and of one that no crystal could take both its ends: a
+        context that is too long for its crystal would fail this episode and all that follow.
+        """
         call = self._unanswered.pop(0)
         hidden = observation.gate in self._ephemeral and not observation.is_error
-        text = f"[ephemeral:{observation.gate}]" if hidden else observation.text
+        text = f"[ephemeral:{observation.gate}]" if hidden else shortened(observation.text, OBSERVATION_CHARS)
         self._current.append(self._add(Message("tool", text, tool_call_id=call.id, is_error=observation.is_error)))
 
     def close(self) -> None:
