@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from branches.settled import Mark
 from journals import Entry
 
@@ -34,6 +36,19 @@ class ChatStreamCompleted(Entry, frozen=True, kw_only=True):
     """No more chunks of this stream will come."""
 
     stream: str
+
+
+class ChatActivity(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """What an agent does on the way to its answer, for people who want to look; nothing is sent because of it.
+
+    `text` is the thought, the arguments of the call as JSON, what the call gave, or why it gave nothing; a long one is
+    cut. A call and its outcome have the same `correlation_id`, and may arrive in either order.
+    """
+
+    activity: Literal["thought", "call", "result", "fault"]
+    text: str
+    tool_name: str = ""
+    correlation_id: str | None = None
 
 
 class ChatQuestion(Entry, frozen=True, kw_only=True, omit_defaults=True):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
-from branches.chat.entries import ChatAfferent, ChatAnswer, ChatChunk, ChatEfferent, ChatStreamCompleted
+from branches.chat.entries import ChatActivity, ChatAfferent, ChatAnswer, ChatChunk, ChatEfferent, ChatStreamCompleted
 from branches.chat.windows import Window
 from journals import Record
+
+Remembered: TypeAlias = Record[ChatAfferent] | Record[ChatEfferent] | Record[ChatAnswer] | Record[ChatActivity]
+"""What a conversation's history holds."""
 
 
 class DeliveryFailed(Exception):
@@ -43,10 +46,11 @@ class ChatPort(Protocol):
         """
         ...
 
-    def history(
-        self, conversation: str, after: int = 0
-    ) -> AsyncIterator[Record[ChatAfferent] | Record[ChatEfferent] | Record[ChatAnswer]]:
-        """What was said in a conversation behind this position until now, in order, for a leaf that shows it again."""
+    def history(self, conversation: str, after: int = 0) -> AsyncIterator[Remembered]:
+        """What was said and done in a conversation behind this position until now, for a leaf that shows it again.
+
+        In order. A leaf that shows no activities passes over them.
+        """
         ...
 
     async def begin_anew(self, conversation: str, message_id: str) -> str:
@@ -90,6 +94,18 @@ class StreamingLeaf(Protocol):
 
     async def show(self, chunk: Record[ChatChunk | ChatStreamCompleted]) -> None:
         """Show a piece, or that no more will come. Pieces inform; the message itself still arrives by `deliver`."""
+        ...
+
+
+@runtime_checkable
+class ActiveLeaf(Protocol):
+    """A leaf that also shows what an agent does on the way to its answer."""
+
+    async def show_activity(self, activity: Record[ChatActivity]) -> None:
+        """Show a thought, a call, or what came of one. It informs: what happens while no leaf runs is not shown again.
+
+        Calls come in one order with those of `deliver` for the same conversation.
+        """
         ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from branches.chat.entries import (
+    ChatActivity,
     ChatAfferent,
     ChatAnswer,
     ChatBegunAnew,
@@ -26,6 +27,7 @@ CHAT = Manifest(
         Kind(ChatAnswer, Direction.PRODUCES, occasional=True),
         Kind(ChatChunk, Direction.ACCEPTS, draft=True, short_lived=True),
         Kind(ChatStreamCompleted, Direction.ACCEPTS, short_lived=True),
+        Kind(ChatActivity, Direction.ACCEPTS),
         Kind(ChatEfferent, Direction.INTERNAL),
         Kind(ChatDelivered, Direction.INTERNAL),
         Kind(ChatUndelivered, Direction.INTERNAL),

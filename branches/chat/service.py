@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from branches.chat.drafts import ASKED_TO_SEND, SETTLED_SESSION, efferent_id, is_draft, open_drafts
 from branches.chat.entries import (
+    ChatActivity,
     ChatAfferent,
     ChatAnswer,
     ChatDelivered,
@@ -21,7 +22,7 @@ from branches.chat.entries import (
     ChatSettled,
     ChatUndelivered,
 )
-from branches.chat.leaf import ChatLeaf, DeliveryFailed, RemindingLeaf, StreamingLeaf
+from branches.chat.leaf import ActiveLeaf, ChatLeaf, DeliveryFailed, Remembered, RemindingLeaf, StreamingLeaf
 from branches.chat.sessions import Sessions
 from branches.chat.showing import Showing
 from branches.claims import Claims
@@ -31,7 +32,7 @@ from journals import Entry, IdConflict, Journal, Record, Unreadable, derive_id, 
 from policies import Clock, SystemClock
 
 _ARRIVING = (*ASKED_TO_SEND, ChatAnswer.kind())
-_SAID = (ChatAfferent.kind(), ChatEfferent.kind(), ChatAnswer.kind())
+_HISTORY = (ChatAfferent, ChatEfferent, ChatAnswer, ChatActivity)
 _PROMPTS = 200
 
 
@@ -104,12 +105,11 @@ class ChatService:
         """The id of what a message is recorded as: a prompt or an answer, whichever it was first."""
         return random_id() if message_id is None else derive_id("afferent", self._name, message_id)
 
-    async def history(
-        self, conversation: str, after: int = 0
-    ) -> AsyncIterator[Record[ChatAfferent] | Record[ChatEfferent] | Record[ChatAnswer]]:
+    async def history(self, conversation: str, after: int = 0) -> AsyncIterator[Remembered]:
         """See `ChatPort.history`."""
-        async for record in self._journal.read(after=after, session=conversation, kinds=_SAID):
-            if isinstance(record.entry, ChatAfferent | ChatEfferent | ChatAnswer):
+        kinds = [kind.kind() for kind in _HISTORY]
+        async for record in self._journal.read(after=after, session=conversation, kinds=kinds):
+            if isinstance(record.entry, _HISTORY):
                 yield cast("Any", record)
 
     async def begin_anew(self, conversation: str, message_id: str) -> str:
@@ -144,6 +144,7 @@ class ChatService:
         connected = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as tasks:
+                began = await self._journal.end()
                 drafts, questions = await open_drafts(self._settled)
                 outside = tasks.create_task(self._listen(connected))
                 await connected.wait()
@@ -154,7 +155,7 @@ class ChatService:
                 if self._chunks is not None and isinstance(self._leaf, StreamingLeaf):
                     showing = Showing(self._leaf, self._clock)
                     tasks.create_task(showing.run(self._chunks, await self._chunks.end()))
-                following = tasks.create_task(self._follow(tasks))
+                following = tasks.create_task(self._follow(tasks, began))
                 ready()
                 await asyncio.wait([outside])
                 following.cancel()
@@ -168,13 +169,14 @@ class ChatService:
         await self._leaf.run(self, connected.set)
         connected.set()  # also if the outside ended before the leaf could say so
 
-    async def _follow(self, tasks: asyncio.TaskGroup) -> None:
-        """Take every draft that comes."""
-        async with aclosing(self._journal.tail(self._settled.seen, kinds=_ARRIVING)) as records:
+    async def _follow(self, tasks: asyncio.TaskGroup, began: int) -> None:
+        """Take every draft that comes, and what is done behind the position where we began."""
+        kinds = (*_ARRIVING, ChatActivity.kind()) if isinstance(self._leaf, ActiveLeaf) else _ARRIVING
+        async with aclosing(self._journal.tail(self._settled.seen, kinds=kinds)) as records:
             async for record in records:
                 asks = is_draft(record)
                 self._settled.see(record.position, asks=asks)
-                if asks:
+                if asks or (isinstance(record.entry, ChatActivity) and record.position > began):
                     self._take(record, tasks)
                 elif isinstance(record.entry, ChatAnswer):
                     asked = self._asked.pop(record.entry.correlation_id, None)
@@ -182,7 +184,7 @@ class ChatService:
                         await self._settled.close(asked)
 
     def _take(self, draft: Record[Entry], tasks: asyncio.TaskGroup) -> None:
-        """Queue the draft behind the others of its conversation."""
+        """Queue a draft or an activity behind the others of its conversation."""
         queue = self._waiting.get(draft.session)
         if queue is not None:
             queue.append(draft)
@@ -193,6 +195,10 @@ class ChatService:
     async def _work(self, session: str, queue: deque[Record[Entry]]) -> None:
         while queue:
             draft = queue.popleft()
+            if isinstance(draft.entry, ChatActivity):
+                if isinstance(self._leaf, ActiveLeaf):
+                    await self._leaf.show_activity(cast("Record[ChatActivity]", draft))
+                continue
             question = draft.entry if isinstance(draft.entry, ChatQuestion) else None
             if question is not None:  # it is settled when it is answered, which may be before we hear that it was sent
                 self._asked[question.correlation_id] = draft.position

@@ -65,9 +65,8 @@ def _check_silenced(scope: Scope, line: Line, source: Endpoint) -> None:
 
 def _check_fault(scope: Scope, line: Line, source: Endpoint) -> None:
     """A request that can fail on its way, with nobody told: it becomes a dead letter, and the caller waits."""
-    fails = line.options.via is not None or any(
-        conversion(source.kind.entry, target.kind.entry, {}) for target in line.targets
-    )
+    made = [conversion(source.kind.entry, target.kind.entry, {}) for target in line.targets]
+    fails = line.options.via is not None or any(each is not None and each.may_fail for each in made)
     if not fails:
         return
     faults = [answer.kind() for answer in source.kind.answers if {"error", "code"} <= set(answer.__struct_fields__)]

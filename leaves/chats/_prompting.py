@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+import msgspec
 
 from branches.chat import ChatChunk, ChatEfferent, ChatStreamCompleted
+from branches.chat.entries import ChatActivity
 from branches.chat.leaf import ChatPort
 from journals import Record, random_id
 from leaves.chats._terminal import visible
@@ -83,6 +86,15 @@ class PromptingConsole(Console):
         elif self._session is not None:
             self._session.app.invalidate()
 
+    async def show_activity(self, activity: Record[ChatActivity]) -> None:
+        """See `ActiveLeaf.show_activity`: a faint line for each call, and for each that failed."""
+        if activity.session != self.session:
+            return
+        line = one_line(activity.entry, self._columns)
+        if line is not None:
+            before = self._writing.rest() if activity.entry.activity == "call" else ""
+            await self._put(f"{before}\x1b[2m{line}\x1b[0m\n" if self._colour else f"{before}{line}\n")
+
     async def _print(self, message: Record[ChatEfferent]) -> None:
         text = visible(told(message.entry))
         self._sender = visible(message.entry.sender) or self._sender
@@ -121,6 +133,31 @@ class PromptingConsole(Console):
             return 1000
         size = self._session.app.output.get_size()
         return max(20, size.columns * (size.rows // 2))
+
+    @property
+    def _columns(self) -> int:
+        return 80 if self._session is None else max(20, self._session.app.output.get_size().columns)
+
+
+def one_line(activity: ChatActivity, columns: int) -> str | None:
+    """A call with its arguments, or why one failed, on one line of so many columns; None for what is not shown."""
+    if activity.activity == "call":
+        line = f"  {activity.tool_name} {gist(activity.text)}"
+    elif activity.activity == "fault":
+        line = f"  failed: {activity.text}"
+    else:
+        return None
+    line = " ".join(visible(line[: columns * 4]).split())
+    return f"  {line}" if len(line) + 2 < columns else f"  {line[: columns - 4]}…"
+
+
+def gist(arguments: str) -> str:
+    """The values of JSON arguments; the text as it is where it is no object."""
+    try:
+        values = msgspec.json.decode(arguments, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return arguments
+    return " ".join(each if isinstance(each, str) else msgspec.json.encode(each).decode() for each in values.values())
 
 
 def colours(environ: Mapping[str, str]) -> bool:

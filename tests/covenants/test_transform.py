@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from branches.agents.entries import AgentPrompt, AgentResponse, AgentToolCall, AgentToolFault
+from branches.agents.entries import AgentPrompt, AgentResponse, AgentThought, AgentToolCall, AgentToolFault
 from branches.chat import ChatAfferent, ChatEfferentDraft
+from branches.chat.entries import ChatActivity
 from branches.manifest import Direction, Kind
 from branches.spellcasting import SpellInvocation, SpellResult
+from branches.spellcasting.entries import SpellFault
 from covenants import MANIFESTS, Route, TransformFailed
 from covenants.routing import RoutedBy
 from journals import Entry, Record
@@ -134,6 +136,58 @@ def test_several_targets_are_as_many_routes() -> None:
         ("chat.ChatAfferent -> agents.AgentPrompt", "agents"),
         ("chat.ChatAfferent -> critics.AgentPrompt", "critics"),
     ]
+
+
+# What an agent does, for a chat
+
+ACTIVE = {
+    "  - route: AgentToolCall -> SpellInvocation\n": "  - route: AgentToolCall -> SpellInvocation, ChatActivity\n",
+    "SpellResult -> AgentToolResult": "SpellResult -> AgentToolResult, ChatActivity",
+    "SpellFault -> AgentToolFault": "SpellFault -> AgentToolFault, ChatActivity",
+    "AgentThought -> nowhere": "AgentThought -> ChatActivity",
+}
+DONE = [
+    (AgentThought(sender="agents", text="Hm."), ChatActivity(activity="thought", text="Hm.")),
+    (
+        CALL,
+        ChatActivity(activity="call", text='{"path":"notes.md"}', tool_name="fs.read_text", correlation_id="c1"),
+    ),
+    (
+        SpellResult(correlation_id="c1", result={"text": "milk"}),
+        ChatActivity(activity="result", text='{"text":"milk"}', correlation_id="c1"),
+    ),
+    (
+        SpellResult(correlation_id="c1", result="milk"),
+        ChatActivity(activity="result", text="milk", correlation_id="c1"),
+    ),
+    (
+        SpellFault(correlation_id="c1", error="no such file"),
+        ChatActivity(activity="fault", text="failed: no such file", correlation_id="c1"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("entry", "activity"), DONE)
+def test_what_an_agent_does_becomes_an_activity_beside_what_it_becomes_otherwise(
+    entry: Entry, activity: ChatActivity
+) -> None:
+    routes = [route for route in configured(edited(ACTIVE)).routes if route.source_kind == entry.kind()]
+    assert routes[-1].target_instance == "chat"
+    assert routes[-1].apply(record(entry)) == [activity]
+    assert len(routes) == (1 if isinstance(entry, AgentThought) else 2)
+
+
+def test_of_what_is_long_a_chat_gets_the_beginning() -> None:
+    routes = configured(edited(ACTIVE)).routes
+    (route,) = [route for route in routes if route.source_kind == "AgentThought"]
+    (activity,) = route.apply(record(AgentThought(sender="agents", text="x" * 5432)))
+    assert activity == ChatActivity(activity="thought", text="x" * 4000 + "\n… 1,432 characters more")
+
+
+def test_what_a_chat_gets_of_an_activity_can_be_said_in_the_file() -> None:
+    hidden = "  - route: AgentThought -> ChatActivity\n    map: {text: \"'Thinking.'\"}\n"
+    route = route_of(edited({"  - AgentThought -> nowhere\n": hidden}), "AgentThought")
+    assert route.apply(record(DONE[0][0])) == [ChatActivity(activity="thought", text="Thinking.")]
 
 
 # From a tool call to a spell

@@ -44,6 +44,7 @@ from branches.agents.internal import (
 from branches.agents.wards import Wards
 from branches.chat import CHAT
 from branches.chat.entries import (
+    ChatActivity,
     ChatAfferent,
     ChatAnswer,
     ChatBegunAnew,
@@ -87,6 +88,7 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
         ChatEfferentDraft(text="two files", sender="agents"),
         ChatQuestion(correlation_id="a-1", question="May I?", choices=("yes", "no"), approvers=("ada",)),
         ChatAnswer(correlation_id="a-1", answer="yes", by="ada"),
+        ChatActivity(activity="call", text='{"path":"a"}', tool_name="fs.read_text", correlation_id="c-1"),
         ChatChunk(stream="u-1", index=0, text="two "),
         ChatStreamCompleted(stream="u-1"),
         ChatEfferent(text="two files", sender="agents", question="a-1", choices=("yes", "no")),

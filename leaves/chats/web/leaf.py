@@ -17,6 +17,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from branches.chat import ChatChunk, ChatEfferent, ChatStreamCompleted
+from branches.chat.entries import ChatActivity
 from branches.chat.leaf import ChatPort, DeliveryFailed
 from branches.secret import Secret, SecretUnset
 from journals import Record
@@ -84,6 +85,10 @@ class WebChat:
             raise DeliveryFailed(f"this message is for {message.session!r}, and no page has such a conversation")
         self._tell(message.session)
         return None
+
+    async def show_activity(self, activity: Record[ChatActivity]) -> None:
+        """See `ActiveLeaf.show_activity`: pages read it from the journal, so that it is there after a reload too."""
+        self._tell(activity.session)
 
     async def show(self, chunk: Record[ChatChunk | ChatStreamCompleted]) -> None:
         """See `StreamingLeaf.show`. A stream that has ended waits for its message."""

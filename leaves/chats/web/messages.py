@@ -77,6 +77,16 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True, tag="answered", tag_fi
     mine: str | None = None
 
 
+class Active(msgspec.Struct, frozen=True, kw_only=True, tag="active", tag_field="type", omit_defaults=True):
+    """What the agent does on the way to its answer; the fields are those of `ChatActivity`, `call` names the call."""
+
+    position: int
+    activity: str
+    text: str
+    tool_name: str = ""
+    call: str | None = None
+
+
 class Piece(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_field="type"):
     """A piece of a text that is being written, for display only."""
 
@@ -93,4 +103,4 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused", tag_fiel
     reason: str
 
 
-Told: TypeAlias = Welcome | Said | Answered | Piece | Refused
+Told: TypeAlias = Welcome | Said | Answered | Active | Piece | Refused

@@ -10,10 +10,10 @@ import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from branches.chat import ChatAfferent, ChatEfferent
-from branches.chat.entries import ChatAnswer
-from branches.chat.leaf import ChatPort
-from journals import InvalidEntry, Record
-from leaves.chats.web.messages import Answer, Answered, Asked, Hello, Piece, Refused, Said, Say, Told, Welcome
+from branches.chat.entries import ChatActivity, ChatAnswer
+from branches.chat.leaf import ChatPort, Remembered
+from journals import InvalidEntry
+from leaves.chats.web.messages import Active, Answer, Answered, Asked, Hello, Piece, Refused, Said, Say, Told, Welcome
 
 SESSIONS = "web-"
 """What the sessions of pages begin with."""
@@ -142,9 +142,17 @@ class Visit:
         return None
 
 
-def told(record: Record[ChatAfferent] | Record[ChatEfferent] | Record[ChatAnswer], session: str) -> Said | Answered:
+def told(record: Remembered, session: str) -> Said | Answered | Active:
     """What the page gets of a record."""
     entry = record.entry
+    if isinstance(entry, ChatActivity):
+        return Active(
+            position=record.position,
+            activity=entry.activity,
+            text=entry.text,
+            tool_name=entry.tool_name,
+            call=entry.correlation_id,
+        )
     if isinstance(entry, ChatAnswer):
         return Answered(position=record.position, question=entry.correlation_id, text=entry.answer)
     if isinstance(entry, ChatAfferent):

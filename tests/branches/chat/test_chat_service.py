@@ -10,7 +10,7 @@ import pytest
 
 from branches.chat import CHAT, ChatDelivered, ChatEfferent, ChatEfferentDraft, ChatSettled, ChatUndelivered
 from branches.chat.drafts import SETTLED_SESSION
-from branches.chat.entries import ChatChunk
+from branches.chat.entries import ChatActivity, ChatChunk
 from branches.chat.leaf import ChatPort, DeliveryFailed
 from branches.chat.service import ChatService
 from branches.service import Finished
@@ -456,3 +456,41 @@ async def test_repr_tells_what_waits(memory, journal):
     platform = Platform()
     service = ChatService("discord", journal, platform, owner="test")
     assert repr(service) == "<ChatService discord 0 drafts in 0 conversations>"
+
+
+class Active(Platform):
+    """A platform that also shows what an agent does."""
+
+    async def show_activity(self, activity: Record[ChatActivity]) -> None:
+        self.sent.append((activity.session, f"({activity.entry.text})"))
+        self.showed.set()
+
+
+async def test_what_an_agent_does_is_shown_in_its_place_and_not_again_after_a_restart(memory, journal):
+    platform = Active()
+    await journal.append(ChatActivity(activity="thought", text="before the start"), session="room")
+    async with serving(memory, platform):
+        await journal.append(ChatActivity(activity="thought", text="hm"), session="room")
+        await draft(journal, "room", "Yes.")
+        await delivered(journal, 1)
+        await journal.append(ChatActivity(activity="thought", text="and now"), session="room")
+        platform.showed.clear()
+        async with asyncio.timeout(10):
+            while platform.sent[-1] != ("room", "(and now)"):
+                await platform.showed.wait()
+    assert platform.sent == [("room", "(hm)"), ("room", "Yes."), ("room", "(and now)")]
+    async with serving(memory, platform):
+        await draft(journal, "room", "More.")
+        await delivered(journal, 2)
+    assert platform.sent[3:] == [("room", "More.")]
+
+
+async def test_a_platform_that_shows_no_activities_is_spared_them(memory, journal):
+    platform = Platform()
+    async with serving(memory, platform):
+        await journal.append(ChatActivity(activity="thought", text="hm"), session="room")
+        await draft(journal, "room", "Yes.")
+        await delivered(journal, 1)
+        assert platform.port is not None
+        assert [record.kind async for record in platform.port.history("room")] == ["ChatActivity", "ChatEfferent"]
+    assert platform.sent == [("room", "Yes.")]

@@ -17,10 +17,10 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from branches.chat import CHAT, ChatChunk, ChatEfferentDraft, ChatStreamCompleted
-from branches.chat.entries import ChatQuestion
+from branches.chat.entries import ChatActivity, ChatQuestion
 from branches.chat.service import ChatService
 from journals import MemoryStore
-from leaves.chats._prompting import colours
+from leaves.chats._prompting import colours, one_line
 from leaves.chats.console import ConsoleOptions, open_console
 
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x07")
@@ -67,6 +67,10 @@ class Room:
             await self.chunks.append(chunk, session="console", correlation_id=prompt)
         if completed:
             await self.chunks.append(ChatStreamCompleted(stream=stream), session="console", correlation_id=prompt)
+
+    async def act(self, activity: str, text: str, tool_name: str = "") -> None:
+        entry = ChatActivity(activity=activity, text=text, tool_name=tool_name)
+        await self.journal.append(entry, session="console")
 
     async def say(self, prompt: str, text: str) -> None:
         draft = ChatEfferentDraft(text=text, sender="hearth")
@@ -177,3 +181,34 @@ def test_style_is_left_out_where_nobody_wants_it():
     assert colours({"TERM": "xterm", "NO_COLOR": ""})
     assert not colours({"TERM": "xterm", "NO_COLOR": "1"})
     assert not colours({"TERM": "dumb"})
+
+
+async def test_calls_and_what_failed_of_them_are_a_line_each_between_the_texts(room):
+    async with room() as opened:
+        opened.terminal.type("hello\r")
+        prompt = await opened.heard("hello")
+        await opened.stream(prompt, "Let me look.", stream="first")
+        await opened.terminal.drawn("Let me look.")
+        await opened.act("thought", "a secret thought")
+        await opened.act("call", '{"path":"notes.md","limit":3}', "fs.read_text")
+        await opened.act("result", "a long result")
+        await opened.terminal.drawn("  fs.read_text notes.md 3\n")
+        await opened.act("fault", "denied: no\nway")
+        await opened.terminal.drawn("  failed: denied: no way\n")
+        await opened.stream(prompt, "It is not there.", stream="second")
+        await opened.terminal.drawn("It is not there.")
+        await opened.say(prompt, "It is not there.")
+        opened.terminal.type("next\r")
+        await opened.heard("next")
+    assert opened.terminal.text.index("coven> Let me look.\n") < opened.terminal.text.index("fs.read_text")
+    assert "secret" not in opened.terminal.text
+    assert "a long result" not in opened.terminal.text
+
+
+def test_an_activity_on_one_line_drives_no_terminal_and_fits_it():
+    call = ChatActivity(activity="call", text='{"text":"\\u001b[2J' + "x" * 200 + '"}', tool_name="fs.write_text")
+    line = one_line(call, 60)
+    assert line is not None
+    assert line.startswith("  fs.write_text [2Jxxx")
+    assert line.endswith("x…")
+    assert len(line) < 60

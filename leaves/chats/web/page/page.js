@@ -66,6 +66,10 @@ function take(message) {
       confirm((each) => each.type === "answer" && each.question === message.question);
       settle(message.question, message.text);
       break;
+    case "active":
+      place = message.position;
+      act(message);
+      break;
     case "piece":
       grow(message);
       break;
@@ -82,11 +86,13 @@ function element(name, className, content) {
   return made;
 }
 
-function put(item) {
-  const atEnd = said.scrollHeight - said.scrollTop - said.clientHeight < 80;
+const isAtEnd = () => said.scrollHeight - said.scrollTop - said.clientHeight < 80;
+
+function put(item, before = null) {
+  const atEnd = isAtEnd();
   // what waits to be sent stays last
   const waiting = item.classList.contains("waiting") ? null : said.querySelector(":scope > .waiting");
-  said.insertBefore(item, waiting);
+  said.insertBefore(item, before ?? waiting);
   if (atEnd) said.scrollTop = said.scrollHeight;
 }
 
@@ -103,6 +109,7 @@ function show(message) {
     ended.add(message.prompt);
     forgetStreams(message.prompt);
   }
+  finishWork();
   put(bubble("theirs", message.sender, message.text));
 }
 
@@ -110,6 +117,88 @@ function bubble(className, sender, content) {
   const item = element("li", className);
   item.append(element("p", "who", sender), element("p", "text", content));
   return item;
+}
+
+// What the agent does on the way to its answer: one fold for each answer, and in it one for each thought and call.
+let work = null;
+const calls = new Map();
+
+function act({ activity, text: content, tool_name: name, call }) {
+  if (activity === "thought") { addWork("thought", "Thought", content); return; }
+  let made = calls.get(call);
+  if (made === undefined) { // an outcome may come before its call
+    made = addWork("call", name ?? "", "");
+    calls.set(call, made);
+  }
+  if (activity === "call") {
+    made.name.textContent = name;
+    made.gist.textContent = gist(content);
+    made.body.prepend(element("pre", "asked", readable(content)));
+  } else {
+    made.item.classList.remove("open");
+    made.item.classList.add(activity);
+    made.body.append(element("pre", "gave", readable(content)));
+    if (activity === "fault" && work !== null) work.failed += 1;
+  }
+  tellWork();
+}
+
+// The names and values of a JSON object; none where the text is none, as when it was cut.
+function named(content) {
+  try {
+    const found = JSON.parse(content);
+    if (found === null || typeof found !== "object" || Array.isArray(found)) return null;
+    return Object.entries(found).map(([name, each]) => [name, typeof each === "string" ? each : JSON.stringify(each)]);
+  } catch { return null; }
+}
+
+const gist = (content) => named(content)?.map(([, value]) => value).join(" ") ?? content;
+const readable = (content) => named(content)?.map(([name, value]) => `${name}: ${value}`).join("\n") || content;
+
+function addWork(className, name, content) {
+  if (work === null) {
+    const item = element("li", "work"), folded = element("details");
+    work = { item, line: element("summary"), thoughts: 0, calls: 0, failed: 0 };
+    item.setAttribute("aria-live", "off");
+    folded.append(work.line);
+    item.append(folded);
+    put(item, said.querySelector(":scope > .writing"));
+    work.inside = folded;
+  }
+  const item = element("details", className), line = element("summary");
+  const made = { item, name: element("span", "name", name), gist: element("span", "gist"), body: element("div") };
+  if (className === "call") {
+    item.classList.add("open");
+    work.calls += 1;
+  } else {
+    work.thoughts += 1;
+    made.gist.textContent = content;
+    made.body.append(element("p", "text", content));
+  }
+  line.append(made.name, " ", made.gist);
+  item.append(line, made.body);
+  const atEnd = isAtEnd();
+  work.inside.append(item);
+  work.latest = made;
+  tellWork();
+  if (atEnd) said.scrollTop = said.scrollHeight;
+  return made;
+}
+
+function tellWork(finished = false) {
+  if (work === null) return;
+  const many = (count, one) => (count === 0 ? [] : [`${count} ${one}${count === 1 ? "" : "s"}`]);
+  const counted = [...many(work.thoughts, "thought"), ...many(work.calls, "tool call")];
+  if (work.failed > 0) counted.push(`${work.failed} failed`);
+  const { name, gist } = work.latest;
+  work.item.classList.toggle("busy", !finished);
+  if (finished) for (const each of work.inside.querySelectorAll(".open")) each.classList.remove("open");
+  work.line.textContent = finished ? counted.join(", ") : `${name.textContent} ${gist.textContent}`.slice(0, 200);
+}
+
+function finishWork() {
+  tellWork(true);
+  work = null;
 }
 
 // A text that is being written. One with a hole in it is not shown: the text itself will come.
@@ -130,7 +219,7 @@ function grow({ stream, index, text: piece, prompt }) {
     return;
   }
   shown.next += 1;
-  const atEnd = said.scrollHeight - said.scrollTop - said.clientHeight < 80;
+  const atEnd = isAtEnd();
   shown.item.querySelector(".text").append(piece);
   if (atEnd) said.scrollTop = said.scrollHeight;
 }

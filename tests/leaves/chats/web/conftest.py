@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from branches.chat import CHAT, ChatChunk, ChatEfferentDraft
-from branches.chat.entries import ChatQuestion
+from branches.chat.entries import ChatActivity, ChatQuestion
 from branches.chat.service import ChatService
 from journals import Journal, MemoryStore
 from leaves.chats.web.leaf import WebChat
@@ -32,6 +32,10 @@ class Place:
         for index, piece in enumerate(pieces, first):
             chunk = ChatChunk(stream=f"stream of {prompt}", index=index, text=piece)
             await self.chunks.append(chunk, session=session, correlation_id=prompt)
+
+    async def act(self, session: str, activity: str, text: str, tool_name: str = "", call: str | None = None) -> None:
+        entry = ChatActivity(activity=activity, text=text, tool_name=tool_name, correlation_id=call)
+        await self.journal.append(entry, session=session)
 
     async def ask(self, session: str, question: str, *choices: str, id: str = "question-1") -> None:
         entry = ChatQuestion(correlation_id=id, question=question, choices=choices)

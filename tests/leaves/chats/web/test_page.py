@@ -79,6 +79,51 @@ async def test_it_comes_back_by_itself_and_misses_nothing_and_sends_once_what_wa
         assert await tab.value("document.querySelectorAll('.mine').length") == 2
 
 
+async def test_thoughts_and_calls_stand_folded_above_the_answer_while_it_is_made_and_after(place, tab):
+    async with place() as opened:
+        await tab.open(opened.address)
+        prompt = await talk(opened, tab)
+        await opened.act(prompt.session, "thought", "They want to know\nwhat is there.")
+        await tab.until(
+            "document.querySelector('.work.busy > details > summary')?.textContent.startsWith('Thought They')"
+        )
+        await opened.act(prompt.session, "call", '{"path":"notes.md"}', "fs.read_text", "c-1")
+        await tab.until("document.querySelector('.work summary')?.textContent === 'fs.read_text notes.md'")
+        await opened.write(prompt.session, "It says", prompt=prompt.id)
+        await tab.until("document.querySelector('.writing')")
+        await opened.act(prompt.session, "call", '{"cmd":"<b>rm</b>"}', "shell.exec", "c-2")
+        await opened.act(prompt.session, "result", '{"text":"buy\\nmilk"}', call="c-1")
+        await opened.act(prompt.session, "fault", "denied: no", call="c-2")
+        await opened.say(prompt.session, "It says: milk.", prompt=prompt.id)
+        for _ in range(2):
+            await tab.shows("It says: milk.")
+            assert await tab.value("[...document.querySelectorAll('#said > li')].map((li) => li.className).join()") == (
+                "mine,work,theirs"
+            )
+            folded = "document.querySelector('.work > details')"
+            assert await tab.value(f"{folded}.open") is False
+            assert await tab.value(f"{folded}.firstChild.textContent") == "1 thought, 2 tool calls, 1 failed"
+            assert await tab.value("document.querySelectorAll('.work b, .work .open').length") == 0
+            inside = await tab.value("[...document.querySelectorAll('.work pre')].map((pre) => pre.textContent)")
+            assert inside == ["path: notes.md", "text: buy\nmilk", "cmd: <b>rm</b>", "denied: no"]
+            await tab.reload()
+        assert tab.complaints == []
+
+
+async def test_an_outcome_that_comes_before_its_call_finds_its_place(place, tab):
+    async with place() as opened:
+        await tab.open(opened.address)
+        session = (await talk(opened, tab)).session
+        await opened.act(session, "result", "milk", call="c-1")
+        await opened.act(session, "call", '{"path":"notes.md"}', "fs.read_text", "c-1")
+        await tab.until("document.querySelectorAll('.work pre').length === 2")
+        assert await tab.value("[...document.querySelectorAll('.work pre')].map((pre) => pre.textContent)") == [
+            "path: notes.md",
+            "milk",
+        ]
+        assert await tab.value("document.querySelectorAll('.work .call').length") == 1
+
+
 async def test_a_question_is_a_card_with_buttons_and_is_answered_once(place, tab):
     async with place() as opened:
         await tab.open(opened.address)

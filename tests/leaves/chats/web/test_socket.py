@@ -120,6 +120,27 @@ async def test_pieces_of_a_text_come_while_it_is_written(place):
         ]
 
 
+async def test_what_the_agent_does_comes_in_its_place_and_again_to_a_page_that_comes_back(place):
+    async with place() as opened:
+        async with visit(opened) as page:
+            await opened.act(SESSION, "call", '{"path":"a"}', "fs.read_text", "c-1")
+            call = await page.get("active")
+            await opened.act(SESSION, "result", "milk", call="c-1")
+            result = await page.get("active")
+            await opened.say(SESSION, "It says: milk.")
+            assert (await page.get("said"))["position"] > result["position"] > call["position"]
+        del call["position"]
+        assert call == {
+            "type": "active",
+            "activity": "call",
+            "text": '{"path":"a"}',
+            "tool_name": "fs.read_text",
+            "call": "c-1",
+        }
+        async with visit(opened, after=result["position"] - 1) as page:
+            assert await page.get("active") == result
+
+
 async def test_an_answer_binds_to_the_question_of_this_conversation_and_to_its_choices(place):
     async with place() as opened, visit(opened) as page, visit(opened, name="somebody-else-altogether") as other:
         await opened.ask(SESSION, "May I?", "yes", "no")
