@@ -10,6 +10,7 @@ from itertools import islice
 from journals._ids import random_id
 from journals._jetstream._blobs import Blobs
 from journals._jetstream._direct import by_position, last_by_subject, read_subject
+from journals._jetstream._grouping import Fenced, GroupCommit
 from journals._jetstream._publisher import FENCE, FENCE_SUBJECT, Publisher
 from journals._jetstream._reading import read_all
 from journals._jetstream._shared import SharedTail
@@ -27,40 +28,51 @@ class JetStreamLog:
         self.incarnation = "".join(character for character in stream.created if character.isalnum())
         self._stream, self._prefix = stream, stream.prefix
         self._publisher, self._tails, self._blobs = publisher, tails, blobs
+        self._group = GroupCommit(self._append, self._append_together)
 
     def __repr__(self) -> str:
         return f"<JetStreamLog {self._stream.name} at {self._stream.connection.url}>"
 
     def append(self, message: Message, fence: Fence | None = None) -> Awaitable[int]:
-        """See `Log.append`."""
-        headers = message.headers
-        if fence is not None:
-            headers = {**headers, FENCE: str(fence.position)}
-            if fence.subject != message.subject:
-                headers[FENCE_SUBJECT] = self._prefix + fence.subject
-        tell = partial(self._tails.wrote, (message,)) if self._tails.listened_to else None
-        return self._publisher.publish(self._prefix + message.subject, headers, message.body, tell)
+        """See `Log.append`. What many sessions write at the same time may go out as one batch."""
+        if fence is not None and fence.subject == message.subject:
+            return self._group.append(message, fence)
+        return self._append(message, fence)
 
     async def append_all(self, messages: Sequence[Message], fence: Fence | None = None) -> int:
         """See `Log.append_all`. An atomic batch; at most 1,000 messages."""
+        return await self._append_together([(messages[0], fence), *((message, None) for message in messages[1:])])
+
+    def _append(self, message: Message, fence: Fence | None) -> Awaitable[int]:
+        headers = {**message.headers, **self._fencing(message, fence)}
+        tell = partial(self._tails.wrote, (message,)) if self._tails.listened_to else None
+        return self._publisher.publish(self._prefix + message.subject, headers, message.body, tell)
+
+    async def _append_together(self, messages: Sequence[Fenced]) -> int:
+        """One atomic batch in which each message has its own fence; gives the position of the last one."""
         if len(messages) == 1:
-            return await self.append(messages[0], fence)
+            return await self._append(*messages[0])
         prefix, batch = self._prefix, random_id()[:10]
 
         def frames() -> Iterator[tuple[str, dict[str, str], bytes]]:
-            for number, message in enumerate(messages, 1):
+            for number, (message, fence) in enumerate(messages, 1):
                 headers = {_BATCH_ID: batch, _BATCH_SEQUENCE: str(number), **message.headers}
-                if number == 1 and fence is not None:
-                    headers[FENCE] = str(fence.position)
-                    if fence.subject != message.subject:
-                        headers[FENCE_SUBJECT] = prefix + fence.subject
+                if fence is not None:
+                    headers |= self._fencing(message, fence)
                 yield prefix + message.subject, headers, message.body
 
         each = frames()
         self._publisher.send_all(islice(each, len(messages) - 1))
         subject, headers, body = next(each)
-        tell = partial(self._tails.wrote, messages) if self._tails.listened_to else None
+        tell = partial(self._tails.wrote, [message for message, _ in messages]) if self._tails.listened_to else None
         return await self._publisher.publish(subject, {**headers, _BATCH_COMMIT: "1"}, body, tell)
+
+    def _fencing(self, message: Message, fence: Fence | None) -> dict[str, str]:
+        if fence is None:
+            return {}
+        if fence.subject == message.subject:
+            return {FENCE: str(fence.position)}
+        return {FENCE: str(fence.position), FENCE_SUBJECT: self._prefix + fence.subject}
 
     async def send(self, message: Message) -> None:
         """See `Log.send`."""
