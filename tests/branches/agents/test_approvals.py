@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from branches.agents.call import Call
 from branches.agents.cantrip import Cantrip
 from branches.agents.circle import circle
-from branches.agents.crystal import Crystal
+from branches.agents.crystal import Crystal, CrystalRequest, CrystalResponse
 from branches.agents.entries import AgentToolResult, ApprovalAsked, ApprovalGiven
 from branches.agents.wards import Ward
 from coven.testing import ScriptedCrystal, calls, finishes
 from coven.testing.scripted import runs
-from journals import Entry, Record
+from journals import Entry, Record, Store
 from leaves.mediums.javascript import JavaScript
 from tests.branches.agents.bench import Bench, Playbook
 
@@ -25,15 +26,17 @@ class Shop:
     def __init__(self) -> None:
         self.paid: list[int] = []
 
-    def cantrip(
-        self, crystal: Crystal, *wards: Ward, medium: str = "tools", approvers: tuple[str, ...] = ()
-    ) -> Cantrip:
         async def pay(amount: int) -> str:
             """Pay."""
             self.paid.append(amount)
             return f"paid {amount}"
 
-        gates = ["done", "ask_person", pay]
+        self.gate = pay
+
+    def cantrip(
+        self, crystal: Crystal, *wards: Ward, medium: str = "tools", approvers: tuple[str, ...] = ()
+    ) -> Cantrip:
+        gates = ["done", "ask_person", self.gate]
         limits = wards or (Ward(max_turns=5),)
         return Cantrip(crystal, Call(), circle(gates, limits, medium, approve=["pay"], approvers=approvers))
 
@@ -174,6 +177,46 @@ async def test_a_batch_of_children_waits_where_a_single_child_would() -> None:
         await bench.response(prompt)
     assert "denied" in (crystal.requests[-1].messages[-1].content or "")
     assert await bench.records("EntitySummoned") == []
+
+
+class Spender:
+    """A child that pays what its intent says, and tells what came of it."""
+
+    async def invoke(self, request: CrystalRequest, on_text: object = None) -> CrystalResponse:
+        last = request.messages[-1]
+        return calls(("pay", {"amount": int(last.content or "")})) if last.role == "user" else finishes(last.content)
+
+
+async def test_children_of_a_batch_ask_each_for_its_own_call_also_over_a_restart(store: Store) -> None:
+    bench, shop = Bench(store), Shop()
+    script = [calls(("call_agent_batch", {"requests": ["3", "4", "5"]})), finishes("ok")]
+
+    def made(crystal: Crystal) -> Cantrip:
+        gates = ["done", "call_agent", "call_agent_batch", shop.gate]
+        within = circle(gates, [Ward(max_turns=5)], approve=["pay"])
+        return Cantrip(crystal, Call(), within, child_crystals=(Spender(),))
+
+    first, second = Playbook(script), ScriptedCrystal(script[1:])
+    async with bench.serve(first, cantrip=made(first)):
+        prompt = await bench.ask("buy")
+        questions = {
+            question.entry.arguments["amount"]: question
+            for question in [await asked(bench, number) for number in (1, 2, 3)]
+            if isinstance(question.entry, ApprovalAsked)
+        }
+        assert len({question.entry.scope for question in questions.values()}) == 3  # type: ignore[attr-defined]
+        await answer(bench, questions[4], "yes")
+        await bench.wait("EntityReturned")
+    assert shop.paid == [4]
+    async with bench.serve(second, cantrip=made(second)):
+        await answer(bench, questions[5], "yes")
+        await answer(bench, questions[3], "no")
+        assert (await bench.response(prompt)).text == "ok"
+    assert shop.paid == [4, 5]
+    refused, *paid = msgspec.json.decode(second.requests[0].messages[-1].content or "")
+    assert "ada did not approve this call" in refused
+    assert paid == ["paid 4", "paid 5"]
+    assert len(await bench.records("ApprovalAsked")) == 3
 
 
 async def test_what_is_sent_under_a_questions_id_and_is_no_answer_approves_nothing() -> None:

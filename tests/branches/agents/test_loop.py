@@ -9,10 +9,11 @@ import pytest
 from branches.agents import AgentThought, AgentToolCall, AgentToolFault
 from branches.agents.context import NUDGE
 from branches.agents.crystal import CrystalError, CrystalResponse, Message, ToolCall, Usage
-from branches.agents.internal import CrystalCalled, CrystalFailed
+from branches.agents.internal import CrystalCalled, CrystalFailed, CrystalRetried
 from branches.agents.naming import gate_call_id, run_id
 from branches.agents.utterances import utterance_in
 from coven.testing import ScriptedCrystal, calls, finishes, says
+from journals import Store
 from tests.branches.agents.bench import Bench, options
 
 
@@ -334,6 +335,28 @@ async def test_a_failure_that_may_pass_is_tried_again_and_stays_one_turn() -> No
     assert response.text == "ok"
     assert (await bench.kinds()).count("AgentUtterance") == 1
     assert len({len(request.messages) for request in crystal.requests}) == 1
+
+
+async def test_a_pause_that_a_provider_asked_for_lasts_over_restarts_and_its_attempt_counts_once(store: Store) -> None:
+    bench, busy = Bench(store), CrystalError("rate_limited", "slow down", status=429, retry_after_s=30)
+    first, second, third = (ScriptedCrystal([answer]) for answer in (busy, busy, finishes("ok")))
+    async with bench.serve(first, options()):
+        prompt = await bench.ask("go")
+        await bench.wait("CrystalRetried")
+    bench.clock.advance(10)
+    async with bench.serve(second, options()):
+        await bench.clock.until_pending()
+        bench.clock.advance(19.9)
+        assert (bench.clock.pending, second.requests) == (1, []), "it is not due yet"
+        bench.clock.advance(0.1)
+        await bench.wait("CrystalRetried", 2)
+    bench.clock.advance(1000)
+    async with bench.serve(third, options()):
+        assert (await bench.response(prompt)).text == "ok"
+    entries = [record.entry for record in await bench.records()]
+    assert [entry.attempt for entry in entries if isinstance(entry, CrystalRetried)] == [1, 2]
+    assert [entry.attempt for entry in entries if isinstance(entry, CrystalCalled)] == [1, 2, 3]
+    assert [len(crystal.requests) for crystal in (first, second, third)] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
