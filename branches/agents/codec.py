@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -54,6 +54,7 @@ from branches.agents.steps import (
     utterance,
 )
 from branches.agents.utterances import calling_entry, last_turn, said_in, utterance_entry, utterance_in
+from branches.attachment import Attachment
 from journals import Entry, Record
 from policies import (
     Action,
@@ -75,10 +76,18 @@ class AgentsCodec:
 
     The prompt is the recorded call of the loop, and the response its outcome. `sender` signs what others may read;
     `served` names the gates that the entity's own process serves, so that no other branch need see their calls.
+    `attached` gives the files that go with the response.
     """
 
-    def __init__(self, sender: str, run: str, served: Collection[str] = ()) -> None:
-        self._sender, self._run = sender, run
+    def __init__(
+        self,
+        sender: str,
+        run: str,
+        served: Collection[str] = (),
+        *,
+        attached: Callable[[], tuple[Attachment, ...]] = tuple,
+    ) -> None:
+        self._sender, self._run, self._attached = sender, run, attached
         self._served = frozenset(served) | {CALL_AGENT_BATCH.name, ASK_PERSON.name}
 
     def encode_call(self, call: Call, attempt: int) -> Writing | None:
@@ -153,7 +162,7 @@ class AgentsCodec:
         (step,) = steps
         payload, policy = step.payload, call.action.policy
         if policy == LOOP:
-            return [Writing(AgentResponse(sender=self._sender, **_ended(payload)))]
+            return [Writing(AgentResponse(sender=self._sender, **_ended(payload), attachments=self._attached()))]
         if policy == CRYSTAL:
             return self._encode_crystal(call, step)
         if policy == FOLD:
@@ -190,7 +199,8 @@ class AgentsCodec:
         if call.action.payload["text_ends"] and not said.tool_calls:
             text, last = said.content or "", last_turn(said, turn)
             if run == self._run:
-                return [*thoughts, Writing(AgentResponse(sender=self._sender, text=text, last=last))]
+                files = self._attached()
+                return [*thoughts, Writing(AgentResponse(sender=self._sender, text=text, last=last, attachments=files))]
             return [*thoughts, Writing(EntityReturned(text=text, last=last), correlation_id=run)]
         if said.first is not None:
             calling = calling_entry(said, said.first, run, turn, self._scope(call))

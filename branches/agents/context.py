@@ -16,6 +16,7 @@ from branches.agents.crystal import Message, ToolCall, Usage
 from branches.agents.folding import Fold, Folded, Folding, TurnMessages, estimate_tokens, fold, fold_to, shown
 from branches.agents.folding_text import shortened
 from branches.agents.internal import EntityCast
+from branches.attachment import Attachment
 from policies import Snapshot
 
 NUDGE = "Go on. When the task is complete, call the gate `done` with your answer."
@@ -59,8 +60,8 @@ class EntityContext:
         """The digest of call, gates and messages."""
         return self._hash.hex()
 
-    def begin(self, cast: EntityCast, intent: str, context: object = None) -> None:
-        """An episode begins: the intent comes as a user message, under this call (INTENT-2, CALL-2).
+    def begin(self, cast: EntityCast, intent: str, context: object = None, images: tuple[Attachment, ...] = ()) -> None:
+        """An episode begins: the intent comes as a user message, with its images, under this call (INTENT-2, CALL-2).
 
         `context` is data for a child that has no variables: a second system message, right after the call's.
         """
@@ -70,7 +71,7 @@ class EntityContext:
             self._recast(cast)
         if context is not None:
             self._system.append(self._add(Message("system", f"Context:\n{_encoder.encode(context).decode()}")))
-        self._intents.append(self._add(Message("user", intent)))
+        self._intents.append(self._add(Message("user", intent, images=images)))
 
     def request(self) -> None:
         """The crystal is about to be asked. Roles must alternate: after its own words it is nudged."""

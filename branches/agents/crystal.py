@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from branches.agents.gates import GateDefinition
+from branches.attachment import Attachment
 
 Role = Literal["system", "user", "assistant", "tool"]
 ToolChoice = Literal["auto", "required", "none"]
@@ -35,7 +36,8 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """One message of a context. A `tool` message answers the assistant's call `tool_call_id`.
 
-    `model` and `opaque` are those of the response that an assistant's message was.
+    `model` and `opaque` are those of the response that an assistant's message was. `images` came with a user's
+    message; its `content` names them, and a crystal that cannot show them says so there.
     """
 
     role: Role
@@ -45,6 +47,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     is_error: bool = False
     model: str | None = None
     opaque: str | None = None
+    images: tuple[Attachment, ...] = ()
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

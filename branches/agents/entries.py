@@ -8,14 +8,19 @@ import msgspec
 from msgspec import UNSET
 
 from branches.agents.crystal import ToolCall, Usage
+from branches.attachment import Attachment
 from journals import Entry
 
 
-class AgentPrompt(Entry, frozen=True, kw_only=True):
-    """Something for the entity of this session to do: an intent. Its id has one content for ever (INTENT-3)."""
+class AgentPrompt(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """Something for the entity of this session to do: an intent. Its id has one content for ever (INTENT-3).
+
+    What came with it is told in `text`. The images among the `attachments` are shown to a crystal that takes images.
+    """
 
     sender: str
     text: str
+    attachments: tuple[Attachment, ...] = ()
 
 
 class AgentCancel(Entry, frozen=True, kw_only=True, omit_defaults=True):
@@ -46,7 +51,8 @@ class AgentResponse(Entry, frozen=True, kw_only=True, omit_defaults=True):
 
     `ending` is `terminated`, `truncated`, `failed` or `cancelled`; `ward` is the ward that truncated it. `answer` is
     what `done` was given where that is no text, and unset where it is `text`. Where the text is what the crystal said
-    in the last turn, `last` says the rest of that turn: nothing is recorded twice.
+    in the last turn, `last` says the rest of that turn: nothing is recorded twice. `attachments` are the files that
+    its gates gave to go with the answer.
     """
 
     sender: str
@@ -55,6 +61,7 @@ class AgentResponse(Entry, frozen=True, kw_only=True, omit_defaults=True):
     ending: str = "terminated"
     ward: str | None = None
     last: LastTurn | None = None
+    attachments: tuple[Attachment, ...] = ()
 
 
 class AgentChunk(Entry, frozen=True, kw_only=True):
@@ -125,11 +132,12 @@ class ApprovalGiven(Entry, frozen=True, kw_only=True):
     by: str
 
 
-class AgentToolResult(Entry, frozen=True, kw_only=True):
-    """What the call gave."""
+class AgentToolResult(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """What the call gave. The `attachments` go with the answer of the episode that made it."""
 
     correlation_id: str
     result: Any
+    attachments: tuple[Attachment, ...] = ()
 
 
 class AgentToolFault(Entry, frozen=True, kw_only=True):

@@ -28,6 +28,7 @@ from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, FOLD, fold_i
 from branches.agents.retrying import MayPass
 from branches.agents.steps import Said, code_step, ending, failure, utterance
 from branches.agents.workspace import PastCode, Workspace
+from branches.attachment import Attachment
 from journals import derive_id
 from policies import Action, Clock, Context, Step, action_result
 
@@ -70,9 +71,11 @@ class Episode:
         surroundings: Surroundings,
         *,
         run: str,
+        images: tuple[Attachment, ...] = (),
     ) -> None:
         self.cantrip, self.cast, self.run, self.workspace = cantrip, cast, run, workspace
         self._context, self._surroundings = context, surroundings
+        self._images = images
         self._tools = cantrip.circle.available if workspace is None else (workspace.tool,)
         self._called: Counter[str] = Counter()
         self._errors = 0
@@ -87,7 +90,7 @@ class Episode:
 
     async def live(self, ctx: Context, intent: str, context: object = None) -> Step:
         """Turn after turn, until the entity is done, or a ward or a failure ends it; gives its ending."""
-        self._context.begin(self.cast, intent, context if self.workspace is None else None)
+        self._context.begin(self.cast, intent, context if self.workspace is None else None, self._images)
         wards = self.cantrip.circle.wards
         clock = self._surroundings.clock
         self._deadline = None if wards.max_seconds is None else Deadline(clock, ctx.now() + wards.max_seconds)

@@ -24,6 +24,7 @@ from branches.agents.internal import EntityCast
 from branches.agents.medium import Medium
 from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, FOLD, LOOP, child_id
 from branches.agents.workspace import Workspace
+from branches.attachment import Attachment
 from journals import derive_id
 from policies import (
     Action,
@@ -50,6 +51,7 @@ class Family:
     recorded outcome of a call, `known` whether it was recorded that it is made; `abandon` lets go of what is recorded
     of a scope that is left early. `kept` are the snapshots of the workspace that were taken in this run before
     a restart, by the code that they were taken after. `open_stream` makes the stream of one utterance's text by its id.
+    `images` came with the intent.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Family:
         workspace: Workspace | None = None,
         medium: Medium | None = None,
         open_stream: Callable[[str], Stream] | None = None,
+        images: tuple[Attachment, ...] = (),
         keep: Keep | None = None,
         kept: Mapping[str, bytes] | None = None,
     ) -> None:
@@ -76,7 +79,7 @@ class Family:
         self.known, self.abandon = known, abandon
         self.budget = Budget(cantrip.circle.wards.max_tokens)
         self._session, self._timeout, self._medium, self._keep = session, tool_timeout_s, medium, keep
-        self._root = Episode(cantrip, cast, context, workspace, self, run=run)
+        self._root = Episode(cantrip, cast, context, workspace, self, run=run, images=images)
         self._episodes: dict[str, Episode] = {run: self._root}
         self._parents: dict[str, Episode] = {}
         self.registry = PolicyRegistry()

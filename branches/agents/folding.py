@@ -23,6 +23,8 @@ INTENT_CHARS: Final = 16_000
 """How many characters of the intents of folded turns stay, beyond the newest one, which always does."""
 SUMMARY_CHARS: Final = 24_000
 """The greatest length of what stands for folded turns, in characters."""
+IMAGE_TOKENS: Final = 1_600
+"""About what an image comes to: providers make large ones smaller until they are no more."""
 _CHARS_A_TOKEN = 4
 _MESSAGE_TOKENS = 4
 
@@ -120,7 +122,7 @@ def fold_to(
     """The fold that keeps so many turns, of more."""
     trigger = token_trigger(options, context_limit)
     gone = turns[: len(turns) - kept]
-    intents = (*(earlier.intents if earlier else ()), *(intent for turn in gone for intent in turn.intents))
+    intents = (*(earlier.intents if earlier else ()), *(_unseen(intent) for turn in gone for intent in turn.intents))
     limit = SUMMARY_CHARS if trigger is None else min(SUMMARY_CHARS, trigger // 2)  # an eighth of the tokens
     before = earlier.summary if earlier else ""
     said = folding_text.reasoning(gone) if options.strategy == "selective" else ""
@@ -156,13 +158,24 @@ def token_trigger(options: Folding, context_limit: int | None) -> int | None:
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
-    """About how many tokens the messages come to: their characters by four, and a few for each message."""
-    return sum(_MESSAGE_TOKENS + -(-_characters(message) // _CHARS_A_TOKEN) for message in messages)
+    """About how many tokens the messages come to: their characters by four, a few for each message, and images."""
+    return sum(
+        _MESSAGE_TOKENS + -(-_characters(message) // _CHARS_A_TOKEN) + IMAGE_TOKENS * len(message.images)
+        for message in messages
+    )
 
 
 def _characters(message: Message) -> int:
     calls = sum(len(call.gate) + len(call.arguments) for call in message.tool_calls)
     return len(message.content or "") + calls
+
+
+def _unseen(intent: Message) -> Message:
+    """The intent of a folded turn: its images are named, and shown no more."""
+    if not intent.images:
+        return intent
+    names = ", ".join(image.name for image in intent.images)
+    return msgspec.structs.replace(intent, content=f"{intent.content or ''}\n\n[no longer shown: {names}]", images=())
 
 
 def _kept(turns: Sequence[TurnMessages], options: Folding, used_tokens: int, trigger: int | None) -> int | None:

@@ -21,6 +21,7 @@ from branches.agents.naming import gate_call_id
 from branches.agents.steps import code_run_of, gate_outcome
 from branches.agents.utterances import utterance_in
 from branches.agents.workspace import PastCode, Workspace
+from branches.attachment import Attachment
 from journals import Entry, Record
 from policies import Outcome
 
@@ -67,11 +68,12 @@ def fold_episode(
     records: Iterable[Record[Entry]],
     workspace: Workspace | None = None,
     through: int | None = None,
+    images: tuple[Attachment, ...] = (),
 ) -> PastEpisode:
     """Add a finished episode to the context, or its turns up to `through`, and the code it ran to the workspace."""
     past = PastEpisode(run, records)
     circle = Circle(cast.gates, cast.wards, cast.medium)
-    context.begin(cast, intent)
+    context.begin(cast, intent, images=images)
     for utterance, now in past.utterances:
         if through is not None and utterance.turn > through:
             break

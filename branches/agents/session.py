@@ -18,6 +18,7 @@ from branches.agents.codec import AgentsCodec
 from branches.agents.context import EntityContext
 from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
 from branches.agents.family import Family
+from branches.agents.files import GivenFiles, images_of
 from branches.agents.internal import ContextFolded, CrystalCalled, EntityCast, EntityForked, SandboxKept
 from branches.agents.medium import CodeEnding, Medium
 from branches.agents.naming import entity_id, run_id
@@ -84,6 +85,7 @@ class Session:
         self._context = EntityContext()
         self._cast: EntityCast | None = None
         self._recorder: Recorder | None = None
+        self._given = GivenFiles()
         self._workspace: Workspace | None = None
         self._outcomes: dict[str, Outcome] = {}
         self._unkept = 0
@@ -162,6 +164,7 @@ class Session:
         elif isinstance(entry, AgentPrompt):
             return  # imported: nobody waits for its answer
         elif self._recorder is not None:
+            self._given.see(record)
             self._recorder.observe(record)
         else:
             self._unfinished.append(record)
@@ -231,7 +234,8 @@ class Session:
     ) -> None:
         """Take in a finished episode, or its turns up to `through`."""
         workspace, intent = self._workspace_of(cast), prompt.entry.text
-        past = fold_episode(self._context, cast, run_id(prompt.id), intent, records, workspace, through)
+        images = images_of(prompt.entry)
+        past = fold_episode(self._context, cast, run_id(prompt.id), intent, records, workspace, through, images)
         if workspace is not None:
             self._outcomes |= past.outcomes
 
@@ -264,10 +268,12 @@ class Session:
         """One episode, from its beginning or from where it was cut off."""
         assert self._claim is not None
         shop, run = self._shop, run_id(prompt.id)
-        codec = AgentsCodec(shop.name, run, self._cantrip.circle.served)
+        self._given = given = GivenFiles()
+        codec = AgentsCodec(shop.name, run, self._cantrip.circle.served, attached=lambda: given.of(recorder.outcome))
         recorder = Recorder(run, shop.journal, codec, claim=self._claim, cause=prompt)
         unfinished, self._unfinished = self._unfinished, []
         for record in unfinished:
+            given.see(record)
             recorder.observe(record)
         self._recorder = recorder
         begun = any(isinstance(e := r.entry, CrystalCalled | ContextFolded) and e.run == run for r in unfinished)
@@ -288,6 +294,7 @@ class Session:
             workspace=self._workspace_of(cast),
             medium=None if cast.medium == "tools" else self._medium_of(cast),
             open_stream=self._streams(prompt),
+            images=images_of(prompt.entry),
             keep=lambda call, code: self._keep(prompt, call, code),
             kept={e.after: e.variables for record in unfinished if isinstance(e := record.entry, SandboxKept)},
         )

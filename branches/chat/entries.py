@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from typing import Literal
 
+from branches.attachment import Attachment
 from branches.settled import Mark
 from journals import Entry
 
 
-class ChatAfferent(Entry, frozen=True, kw_only=True):
-    """A message that came in from a person."""
+class ChatAfferent(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """A message that came in from a person. What came with it is told in `text`; of images the bytes are kept."""
 
     sender: str
     text: str
     message_id: str | None = None
     """The platform's own id of the message, where it has one."""
+    attachments: tuple[Attachment, ...] = ()
 
 
-class ChatEfferentDraft(Entry, frozen=True, kw_only=True):
-    """A message that somebody wants to send; Chat commits it."""
+class ChatEfferentDraft(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """A message that somebody wants to send, with files where there are any; Chat commits it."""
 
     text: str
     sender: str = ""
+    attachments: tuple[Attachment, ...] = ()
 
 
 class ChatChunk(Entry, frozen=True, kw_only=True):
@@ -81,6 +84,7 @@ class ChatEfferent(Entry, frozen=True, kw_only=True, omit_defaults=True):
     sender: str = ""
     question: str | None = None
     choices: tuple[str, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
 
 
 class ChatDelivered(Entry, frozen=True, kw_only=True):

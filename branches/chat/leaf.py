@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from branches.attachment import Attachment
 from branches.chat.entries import ChatActivity, ChatAfferent, ChatAnswer, ChatChunk, ChatEfferent, ChatStreamCompleted
 from branches.chat.windows import Window
 from journals import Record
@@ -25,9 +26,17 @@ class ChatPort(Protocol):
     """What a leaf hands messages to."""
 
     async def receive(
-        self, conversation: str, sender: str, text: str, message_id: str | None = None
+        self,
+        conversation: str,
+        sender: str,
+        text: str,
+        message_id: str | None = None,
+        attachments: Sequence[Attachment] = (),
     ) -> Record[ChatAfferent] | Record[ChatAnswer]:
         """Record a message from outside; it is durable when this returns.
+
+        What came with it is told in `text`, and of images the bytes are `attachments`: `branches.attachment.take`
+        gives both.
 
         Its session is the conversation, or the one that `begin_anew` has begun there. `message_id` is the platform's:
         the same one gives the record of the first time, whatever the text says now, and also if it was an answer then.

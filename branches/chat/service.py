@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
 from msgspec.structs import replace
 
+from branches.attachment import Attachment
 from branches.chat.drafts import ASKED_TO_SEND, SETTLED_SESSION, efferent_id, is_draft, open_drafts
 from branches.chat.entries import (
     ChatActivity,
@@ -73,13 +74,18 @@ class ChatService:
         return self._name
 
     async def receive(
-        self, conversation: str, sender: str, text: str, message_id: str | None = None
+        self,
+        conversation: str,
+        sender: str,
+        text: str,
+        message_id: str | None = None,
+        attachments: Sequence[Attachment] = (),
     ) -> Record[ChatAfferent] | Record[ChatAnswer]:
         """See `ChatPort.receive`."""
         session = await self._sessions.of(conversation)
         await self._claims.take(session)
         id = self._said_id(message_id)
-        entry = ChatAfferent(sender=sender, text=text, message_id=message_id)
+        entry = ChatAfferent(sender=sender, text=text, message_id=message_id, attachments=tuple(attachments))
         try:
             appended = await self._journal.append(entry, session=session, id=id, correlation_id=id, origin=self._name)
         except IdConflict as conflict:  # the platform sent an edited message under its old id: the first one counts
@@ -249,5 +255,5 @@ class ChatService:
 
 def _message(entry: ChatEfferentDraft | ChatQuestion) -> ChatEfferent:
     if isinstance(entry, ChatEfferentDraft):
-        return ChatEfferent(text=entry.text, sender=entry.sender)
+        return ChatEfferent(text=entry.text, sender=entry.sender, attachments=entry.attachments)
     return ChatEfferent(text=entry.question, question=entry.correlation_id, choices=entry.choices)

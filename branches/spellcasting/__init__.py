@@ -3,7 +3,7 @@
 from branches.spellcasting.entries import SpellFault, SpellInvocation, SpellResult, SpellsSettled, SpellStarted
 from branches.spellcasting.manifest import SPELLCASTING
 from branches.spellcasting.registry import SpellRegistry
-from branches.spellcasting.spell import Casting, Spell, SpellFailed, Substrate
+from branches.spellcasting.spell import Casting, Spell, SpellFailed, Substrate, WithFiles
 
 __all__ = [
     "SPELLCASTING",
@@ -17,4 +17,5 @@ __all__ = [
     "SpellStarted",
     "SpellsSettled",
     "Substrate",
+    "WithFiles",
 ]

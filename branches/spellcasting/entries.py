@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from branches.attachment import Attachment
 from branches.settled import Mark
 from journals import Entry
 
@@ -24,11 +25,12 @@ class SpellStarted(Entry, frozen=True, kw_only=True):
     spell: str
 
 
-class SpellResult(Entry, frozen=True, kw_only=True):
-    """What the spell gave."""
+class SpellResult(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """What the spell gave, and the files that are to go with the answer."""
 
     correlation_id: str
     result: Any
+    attachments: tuple[Attachment, ...] = ()
 
 
 class SpellFault(Entry, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from branches.settled import SETTLED_EVERY, Settled
 from branches.spellcasting.calls import SETTLED_SESSION, Call, is_call, open_calls
 from branches.spellcasting.entries import SpellFault, SpellInvocation, SpellResult, SpellsSettled, SpellStarted
 from branches.spellcasting.registry import SpellRegistry
-from branches.spellcasting.spell import Casting, Spell, SpellFailed, Substrate
+from branches.spellcasting.spell import Casting, Spell, SpellFailed, Substrate, WithFiles
 from journals import (
     Claim,
     ClaimLost,
@@ -173,6 +173,10 @@ class SpellcastingService:
             result = await self._substrates[spell.substrate()].cast(spell, casting)
         except SpellFailed as failure:
             return _fault(invocation, failure)
+        if isinstance(result, WithFiles):
+            return SpellResult(
+                correlation_id=invocation.correlation_id, result=result.result, attachments=result.attachments
+            )
         return SpellResult(correlation_id=invocation.correlation_id, result=result)
 
     async def _record(self, outcome: SpellResult | SpellFault, cause: Record[Entry], claim: Claim) -> None:

@@ -6,6 +6,8 @@ from typing import Any, ClassVar, Protocol
 
 import msgspec
 
+from branches.attachment import Attachment
+
 
 class Spell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of all spells. The docstring is what the crystal reads, `Meta(description=…)` describes an argument.
@@ -54,6 +56,13 @@ class Casting(msgspec.Struct, frozen=True, kw_only=True):
     grants: tuple[str, ...] = ()
 
 
+class WithFiles(msgspec.Struct, frozen=True):
+    """What a substrate may give in the place of a plain result: files that go with the entity's answer to its asker."""
+
+    result: Any
+    attachments: tuple[Attachment, ...]
+
+
 class SpellFailed(Exception):
     """Raised by a substrate for an expected failure: it becomes a `SpellFault` that the entity reads.
 
@@ -69,7 +78,10 @@ class Substrate(Protocol):
     """A leaf that casts the spells of one substrate (a filesystem, a shell)."""
 
     async def cast(self, spell: Spell, casting: Casting) -> Any:
-        """Do it and give what JSON can hold. Raises `SpellFailed`; anything else is a bug and fails the service."""
+        """Do it and give what JSON can hold, or that `WithFiles`.
+
+        Raises `SpellFailed`; anything else is a bug and fails the service.
+        """
         ...
 
     async def close(self) -> None:

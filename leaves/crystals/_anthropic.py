@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, Usage
+from leaves.crystals._images import encoded
 from leaves.crystals._kept import Block, keep, restore
 from leaves.crystals._names import Names
 from leaves.crystals._transcript import Exchange, Said, transcript
@@ -78,7 +79,11 @@ def _heard(exchange: Exchange) -> list[dict[str, Any]]:
         if result.is_error:
             block["is_error"] = True
         blocks.append(block)
-    return [*blocks, *({"type": "text", "text": text} for text in exchange.heard.texts)]
+    images = (
+        {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": encoded(image)}}
+        for image in exchange.heard.images
+    )
+    return [*blocks, *images, *({"type": "text", "text": text} for text in exchange.heard.texts)]
 
 
 def _said(said: Said, model: str, prefix: str, names: Names) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from branches.agents.crystal import CrystalRequest, CrystalResponse
 from leaves.crystals._completions import Assembling, build, read
 from leaves.crystals._failures import translated, unreachable
+from leaves.crystals._images import Sight
 from leaves.crystals._names import Names
 from leaves.crystals._remote import RemoteCrystal
 from leaves.crystals._wire import make_client
@@ -31,9 +32,20 @@ class CompatibleCrystal(RemoteCrystal):
         timeout_s: float,
         cache: bool = False,
         extra: Mapping[str, Any] | None = None,
+        images: bool = False,
     ) -> None:
-        """`title` is how people call the provider; `extra` are fields of every request's body."""
-        super().__init__(provider, model, context_limit=context_limit, untaken=frozenset(), forces=False)
+        """`title` is how people call the provider; `extra` are fields of every request's body.
+
+        `images` says that the model takes images.
+        """
+        super().__init__(
+            provider,
+            model,
+            context_limit=context_limit,
+            untaken=frozenset(),
+            forces=False,
+            sight=Sight(takes=images),
+        )
         self._name, self._title, self._base_url, self._key = model, title, base_url, key
         self._timeout_s, self._cache, self._extra = timeout_s, cache, extra or {}
 

@@ -9,8 +9,9 @@ import msgspec
 
 from branches.agents.crystal import CrystalRequest, CrystalResponse
 from branches.agents.normalise import openai_response
+from leaves.crystals._images import data_url
 from leaves.crystals._names import Names
-from leaves.crystals._transcript import Said, transcript
+from leaves.crystals._transcript import Heard, Said, transcript
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -29,7 +30,7 @@ def build(request: CrystalRequest, model: str, names: Names, *, cache: bool = Fa
             {"role": "tool", "tool_call_id": result.id, "content": result.content} for result in exchange.heard.results
         )
         if exchange.heard.texts:
-            messages.append({"role": "user", "content": "\n\n".join(exchange.heard.texts)})
+            messages.append({"role": "user", "content": _heard(exchange.heard)})
         if exchange.said is not None:
             messages.append(_said(exchange.said, model, names))
     body: dict[str, Any] = {"messages": messages}
@@ -57,6 +58,14 @@ def _system(texts: tuple[str, ...], *, cache: bool) -> Any:
         return "\n\n".join(texts)
     first, *others = ({"type": "text", "text": text} for text in texts)
     return [{**first, "cache_control": {"type": "ephemeral"}}, *others]
+
+
+def _heard(heard: Heard) -> Any:
+    text = "\n\n".join(heard.texts)
+    if not heard.images:
+        return text
+    images = ({"type": "image_url", "image_url": {"url": data_url(image)}} for image in heard.images)
+    return [{"type": "text", "text": text}, *images]
 
 
 def _said(said: Said, model: str, names: Names) -> dict[str, Any]:

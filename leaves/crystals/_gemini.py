@@ -42,6 +42,9 @@ def contents(request: CrystalRequest, model: str, names: Names) -> tuple[str | N
             }
             for result in exchange.heard.results
         ]
+        parts += (
+            {"inline_data": {"mime_type": image.media_type, "data": image.body}} for image in exchange.heard.images
+        )
         made.append({"role": "user", "parts": [*parts, *({"text": text} for text in exchange.heard.texts)]})
         if exchange.said is not None:
             made.append({"role": "model", "parts": _said(exchange.said, model, names)})

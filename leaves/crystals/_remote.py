@@ -6,13 +6,17 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, Sampling
 from branches.agents.insist import Insisting
 from branches.agents.permission import require_permission
+from leaves.crystals._images import Sight, has_images, shown
 from leaves.crystals._wire import not_let_out, reaches
 
+_BAD_REQUEST: Final = "bad_request"
 _log = logging.getLogger("coven.crystals")
 
 
@@ -23,11 +27,22 @@ class RemoteCrystal(ABC):
     """
 
     def __init__(
-        self, provider: str, model: str, *, context_limit: int | None, untaken: frozenset[str], forces: bool
+        self,
+        provider: str,
+        model: str,
+        *,
+        context_limit: int | None,
+        untaken: frozenset[str],
+        forces: bool,
+        sight: Sight | None = None,
     ) -> None:
-        """`untaken` names the fields of `Sampling` that it does not take, `forces` says that it can be made to call."""
+        """`untaken` names the fields of `Sampling` that it does not take, `forces` says that it can be made to call.
+
+        `sight` says which images it takes.
+        """
         self.provider, self.model, self.context_limit = provider, f"{provider}/{model}", context_limit
         self.untaken, self._forces = untaken, forces
+        self.sight = sight or Sight()
         self._held: tuple[asyncio.AbstractEventLoop, Any] | None = None
         self._named: set[str] = set()
 
@@ -41,6 +56,17 @@ class RemoteCrystal(ABC):
         if reaches():
             require_permission(self.provider)
         self._name_untaken(request.sampling)
+        seen = replace(request, messages=shown(request.messages, self.sight))
+        try:
+            return await self._send(seen, on_text)
+        except CrystalError as error:
+            if error.code != _BAD_REQUEST or not has_images(seen.messages):
+                raise
+            # Or one picture that the provider cannot read would end every later episode of the conversation too.
+            _log.warning("%s refused a request with images, and is asked without them: %s", self.model, error)
+        return await self._send(replace(request, messages=shown(request.messages, self.sight, refused=True)), on_text)
+
+    async def _send(self, request: CrystalRequest, on_text: Callable[[str], None] | None) -> CrystalResponse:
         try:
             return await self._ask(self._client(), request, on_text)
         except CrystalError as error:

@@ -7,9 +7,10 @@ from typing import Any, Final, cast
 
 from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, Usage
 from leaves.crystals._failures import reported
+from leaves.crystals._images import data_url
 from leaves.crystals._kept import Block, keep, restore
 from leaves.crystals._names import Names
-from leaves.crystals._transcript import Said, transcript
+from leaves.crystals._transcript import Heard, Said, transcript
 
 _REASONING: Final = ("type", "id", "summary", "content", "encrypted_content")
 
@@ -24,7 +25,7 @@ def build(request: CrystalRequest, model: str, names: Names) -> dict[str, Any]:
             for result in exchange.heard.results
         )
         if exchange.heard.texts:
-            items.append({"role": "user", "content": "\n\n".join(exchange.heard.texts)})
+            items.append({"role": "user", "content": _heard(exchange.heard)})
         if exchange.said is not None:
             items += _said(exchange.said, model, names)
     body: dict[str, Any] = {"input": items}
@@ -43,6 +44,14 @@ def build(request: CrystalRequest, model: str, names: Names) -> dict[str, Any]:
         ]
         body["tool_choice"] = request.tool_choice
     return body
+
+
+def _heard(heard: Heard) -> Any:
+    text = "\n\n".join(heard.texts)
+    if not heard.images:
+        return text
+    images = ({"type": "input_image", "image_url": data_url(image), "detail": "auto"} for image in heard.images)
+    return [*images, {"type": "input_text", "text": text}]
 
 
 def _said(said: Said, model: str, names: Names) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from branches.agents.crystal import Message, ToolCall
+from branches.attachment import Attachment
 
 NO_RESULT: Final = "Error: no_result: there is no result of this call"
 BEGIN: Final = "Begin."
@@ -30,10 +31,11 @@ class Result(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """What the model is told: the results of the calls just before it, in their order, then texts."""
+    """What the model is told: the results of the calls just before it, in their order, then images and texts."""
 
     results: tuple[Result, ...] = ()
     texts: tuple[str, ...] = ()
+    images: tuple[Attachment, ...] = ()
 
 
 class Said(NamedTuple):
@@ -67,18 +69,19 @@ def transcript(messages: Sequence[Message]) -> Transcript:
     heard = Heard()
     for said, following in _turns([each for each in messages if each.role != "system"]):
         texts = [*heard.texts, *(each.content for each in following.before if each.content and each.content.strip())]
-        heard = Heard(heard.results, tuple(texts))
+        images = [*heard.images, *(image for each in following.before for image in each.images)]
+        heard = Heard(heard.results, tuple(texts), tuple(images))
         if said is None:
             break
         if not said.content and not said.tool_calls:
             continue
         if not heard.results and not heard.texts:
-            heard = Heard(texts=(GO_ON if exchanges else BEGIN,))
+            heard = Heard(texts=(GO_ON if exchanges else BEGIN,), images=heard.images)
         renamed = tuple(ids.rename(call) for call in said.tool_calls)
         exchanges.append(Exchange(heard, said._replace(tool_calls=renamed)))
         heard = Heard(_results(said.tool_calls, renamed, following.results))
     if not heard.results and not heard.texts:
-        heard = Heard(texts=(GO_ON if exchanges else BEGIN,))
+        heard = Heard(texts=(GO_ON if exchanges else BEGIN,), images=heard.images)
     return Transcript(system, (*exchanges, Exchange(heard, None)))
 
 

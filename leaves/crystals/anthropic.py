@@ -13,9 +13,10 @@ from branches.agents.crystal import CrystalRequest, CrystalResponse
 from branches.secret import Secret
 from leaves.crystals._anthropic import Assembling, build, read
 from leaves.crystals._failures import translated, unreachable
+from leaves.crystals._images import Sight
 from leaves.crystals._remote import RemoteCrystal
 from leaves.crystals._wire import make_client
-from leaves.crystals.models import model_info
+from leaves.crystals.models import model_info, takes_images
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -24,6 +25,7 @@ _NAME = "Anthropic"
 KEY = "ANTHROPIC_API_KEY"
 DEFAULT_MODEL = "claude-sonnet-5-5"
 _MAX_TOKENS = 32_000
+_MOST_OF_ONE = 5 * 1024 * 1024 * 3 // 4  # it takes 5 MiB of one image, as it is sent
 
 
 class AnthropicOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,6 +81,7 @@ class AnthropicCrystal(RemoteCrystal):
             context_limit=options.context_limit or (info.context_limit if info else None),
             untaken=untaken(options),
             forces=bool(info and info.forces) and not thinks,
+            sight=Sight(takes=takes_images(name, otherwise=True), most_bytes=_MOST_OF_ONE),
         )
 
     def _connect(self) -> AsyncAnthropic:

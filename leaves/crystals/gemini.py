@@ -13,14 +13,17 @@ from branches.agents.crystal import CrystalError, CrystalRequest, CrystalRespons
 from branches.secret import Secret
 from leaves.crystals._failures import status_error, unreachable
 from leaves.crystals._gemini import Assembling, contents, tools
+from leaves.crystals._images import Sight
 from leaves.crystals._names import Names
 from leaves.crystals._remote import RemoteCrystal
 from leaves.crystals._wire import make_client
-from leaves.crystals.models import model_info
+from leaves.crystals.models import model_info, takes_images
 
 _TITLE = "Gemini"
 KEY = "GEMINI_API_KEY"
 DEFAULT_MODEL = "gemini-3.8-flash"
+_TYPES = ("image/png", "image/jpeg", "image/webp")
+_MOST = 14 * 1024 * 1024  # of the 20 MB that it takes in a request, before they are written as text
 
 
 class GeminiOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,6 +58,7 @@ class GeminiCrystal(RemoteCrystal):
             context_limit=options.context_limit or (info.context_limit if info else None),
             untaken=frozenset(),
             forces=True,
+            sight=Sight(takes=takes_images(f"gemini/{options.model}", otherwise=True), types=_TYPES, most_in_all=_MOST),
         )
 
     def _connect(self) -> Any:

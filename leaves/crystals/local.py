@@ -34,6 +34,7 @@ class LocalOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     context_limit: Annotated[
         Annotated[int, Meta(ge=1)] | None, Meta(description="tokens that the model takes; without it nothing is folded")
     ] = None
+    images: Annotated[bool, Meta(description="whether the model takes images")] = False
     timeout_s: Annotated[float, Meta(gt=0, description="seconds to wait for the next piece of an answer")] = 600.0
 
 
@@ -53,6 +54,7 @@ class LocalCrystal(CompatibleCrystal):
             key=(lambda: _NO_KEY) if key is None else key.reveal,
             context_limit=options.context_limit,
             timeout_s=options.timeout_s,
+            images=options.images,
         )
 
 

@@ -15,12 +15,16 @@ from branches.agents.prices import Price, undated
 
 
 class ModelInfo(msgspec.Struct, frozen=True):
-    """A model: tokens that it reads and writes at most, its price, and whether it can be made to call a gate."""
+    """A model: tokens that it reads and writes at most, its price, and what it can.
+
+    `forces` says that it can be made to call a gate, `images` that it can be shown images.
+    """
 
     context_limit: int
     max_output: int
     price: Price
     forces: bool = False
+    images: bool = True
 
 
 def _info(context: int, output: int, prompt: float, completion: float, cached: float | None = None) -> ModelInfo:
@@ -46,6 +50,9 @@ MODELS: Final[Mapping[str, ModelInfo]] = {
     "openai/gpt-4.1": _info(1_047_576, 32_768, 2, 8, 0.5),
     "openai/gpt-4.1-mini": _info(1_047_576, 32_768, 0.4, 1.6, 0.1),
     "openai/gpt-4.1-nano": _info(1_047_576, 32_768, 0.1, 0.4, 0.025),
+    "openai/gpt-4": ModelInfo(8_192, 8_192, Price(prompt=30, completion=60), images=False),
+    "openai/gpt-3.5-turbo": ModelInfo(16_385, 4_096, Price(prompt=0.5, completion=1.5), images=False),
+    "openai/o3-mini": ModelInfo(200_000, 100_000, Price(prompt=1.1, completion=4.4, cached=0.55), images=False),
     "openai/o3": _info(200_000, 100_000, 2, 8, 0.5),
     "openai/o4-mini": _info(200_000, 100_000, 1.1, 4.4, 0.275),
     "gemini/gemini-3.8-flash": _info(_MILLION, 65_536, 0.75, 3.75),
@@ -54,6 +61,12 @@ MODELS: Final[Mapping[str, ModelInfo]] = {
     "gemini/gemini-2.5-flash-lite": _info(1_048_576, 65_536, 0.1, 0.4, 0.01),
 }
 PRICES: Final[Mapping[str, Price]] = {name: info.price for name, info in MODELS.items()}
+
+
+def takes_images(model: str, *, otherwise: bool) -> bool:
+    """Whether `provider/model` can be shown images; `otherwise` for one that is not here."""
+    info = model_info(model)
+    return otherwise if info is None else info.images
 
 
 def model_info(model: str) -> ModelInfo | None:

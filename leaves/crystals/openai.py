@@ -12,11 +12,12 @@ from msgspec import Meta
 from branches.agents.crystal import CrystalRequest, CrystalResponse
 from branches.secret import Secret
 from leaves.crystals._failures import reported, translated, unreachable
+from leaves.crystals._images import Sight
 from leaves.crystals._names import Names
 from leaves.crystals._remote import RemoteCrystal
 from leaves.crystals._responses import build, read
 from leaves.crystals._wire import make_client
-from leaves.crystals.models import model_info
+from leaves.crystals.models import model_info, takes_images
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -74,6 +75,7 @@ class OpenAICrystal(RemoteCrystal):
             context_limit=options.context_limit or (info.context_limit if info else None),
             untaken=untaken(options),
             forces=True,
+            sight=Sight(takes=takes_images(f"openai/{options.model}", otherwise=True)),
         )
 
     def _connect(self) -> AsyncOpenAI:

@@ -42,6 +42,7 @@ from branches.agents.internal import (
     TurnRewarded,
 )
 from branches.agents.wards import Wards
+from branches.attachment import Attachment
 from branches.chat import CHAT
 from branches.chat.entries import (
     ChatActivity,
@@ -82,6 +83,8 @@ from policies._entries import (
 
 FOLDER = Path(__file__).parent
 
+IMAGE = Attachment("chart.png", "image/png", b"\x89PNG\r\n\x1a\n\x00")
+
 SAMPLES: dict[str, tuple[Entry, ...]] = {
     "chat": (
         ChatAfferent(sender="ada", text="what files are here?", message_id="m-1"),
@@ -96,6 +99,9 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
         ChatUndelivered(efferent="e-2", error="the channel is gone"),
         ChatBegunAnew(session="room~1a2b3c4d"),
         ChatSettled(position=42),
+        ChatAfferent(sender="ada", text="what is this?", attachments=(IMAGE,)),
+        ChatEfferentDraft(text="a chart", attachments=(IMAGE,)),
+        ChatEfferent(text="a chart", attachments=(IMAGE,)),
     ),
     "agents": (
         AgentPrompt(sender="ada", text="what files are here?"),
@@ -134,6 +140,9 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
             choices=("yes", "no"),
             scope="run-1",
         ),
+        AgentPrompt(sender="ada", text="what is this?", attachments=(IMAGE,)),
+        AgentToolResult(correlation_id="c-1", result="attached", attachments=(IMAGE,)),
+        AgentResponse(sender="agents", text="a chart", attachments=(IMAGE,)),
         ApprovalGiven(correlation_id="a-1", answer="yes", by="ada"),
         AgentToolResult(correlation_id="c-1", result={"entries": ["a.txt"]}),
         AgentToolFault(correlation_id="c-2", error="took too long", code="timeout"),
@@ -197,6 +206,7 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
             correlation_id="c-1", spell="fs.list_dir", arguments={"path": "."}, grants=("net:example.org",)
         ),
         SpellStarted(correlation_id="c-1", spell="fs.list_dir"),
+        SpellResult(correlation_id="c-1", result="attached", attachments=(IMAGE,)),
         SpellResult(correlation_id="c-1", result={"entries": ["a.txt"]}),
         SpellFault(correlation_id="c-2", error="denied", code="denied"),
         SpellsSettled(position=42),
@@ -252,16 +262,17 @@ def registries() -> dict[str, EntryRegistry]:
     return {**branches, "coven": system_registry(), "dead-letters": dead_letter_registry(), "runs": run_registry()}
 
 
-def path_of(journal: str, kind: str, version: int) -> Path:
-    """Where the golden file of a version stands."""
-    return FOLDER / journal / f"{kind}.v{version}.json"
+def path_of(journal: str, sample: Entry) -> Path:
+    """Where the golden file of a sample stands: each kind has one a version, and one with what was added to that."""
+    added = "+attachments" if getattr(sample, "attachments", ()) else ""
+    return FOLDER / journal / f"{sample.kind()}{added}.v{sample.schema_version}.json"
 
 
 def main() -> None:
     """Write the files of new versions; those of released ones are never touched."""
     for journal, samples in SAMPLES.items():
         for sample in samples:
-            path = path_of(journal, sample.kind(), sample.schema_version)
+            path = path_of(journal, sample)
             if not path.exists():
                 path.parent.mkdir(exist_ok=True)
                 path.write_bytes(registries()[journal].encode(sample) + b"\n")

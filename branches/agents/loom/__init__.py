@@ -4,7 +4,7 @@ from branches.agents.loom._jsonl import InvalidLoomLine, export_loom, import_loo
 from branches.agents.loom._loom import Loom, Thread, UnknownTurn
 from branches.agents.loom._read import read_loom, weave
 from branches.agents.loom._rewards import implicit_reward, reward, rewarded
-from branches.agents.loom._turn import LoomIsAppendOnly, Turn, TurnMetadata
+from branches.agents.loom._turn import LoomIsAppendOnly, Shown, Turn, TurnMetadata
 from branches.agents.loom._weaver import Weaver
 from branches.agents.root_call import RootCall
 
@@ -13,6 +13,7 @@ __all__ = [
     "Loom",
     "LoomIsAppendOnly",
     "RootCall",
+    "Shown",
     "Thread",
     "Turn",
     "TurnMetadata",

@@ -75,7 +75,7 @@ class Draft:
         self._said = said if isinstance(said, AgentUtterance) else None
         self._folded = folded
         self._error = f"{said.code}: {said.error}" if isinstance(said, CrystalFailed) else None
-        self._intent = run.take_intent()
+        self._intent, self._images = run.take_intent()
         self._made: dict[str, Made] = {}
         self._in_code: dict[str, list[Made]] = {}
         self._returned: dict[str, tuple[CodeReturned, int]] = {}
@@ -232,6 +232,7 @@ class Draft:
             result=None if ending is None else frozen(ending.result),
             error="\n".join(part.thrown) or (self._error if number == 0 else None),
             intent=self._intent if number == 0 else None,
+            images=self._images if number == 0 else (),
             session=self.run.session,
             model=None if said is None else said.model,
         )

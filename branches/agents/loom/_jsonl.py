@@ -42,7 +42,7 @@ class _Line(Turn, frozen=True, kw_only=True):
     call: RootCall | None = None
 
 
-_OWN = ("ending", "reason", "result", "error", "intent", "session", "model", "call")
+_OWN = ("ending", "reason", "result", "error", "intent", "session", "model", "images", "call")
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(_Line)
 
@@ -54,6 +54,7 @@ def export_loom(loom: Loom) -> Iterator[bytes]:
         fields = asdict(turn)
         fields["truncated"] = turn.ending not in (None, "terminated") or turn.truncated
         fields["reason"] = turn.reason or (turn.ending if turn.ending not in (None, "terminated") else None)
+        fields["images"] = turn.images or None
         if turn.cantrip_id not in told:
             told.add(turn.cantrip_id)
             fields["call"] = loom.calls.get(turn.cantrip_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from branches.agents.loom._turn import Shown
 from branches.agents.root_call import RootCall
 
 
@@ -24,17 +25,26 @@ class Entity:
 class Run:
     """One episode: of a root entity on a prompt, or of a child on its call."""
 
-    def __init__(self, id: str, session: str, entity: Entity, call: RootCall, intent: str | None) -> None:
+    def __init__(
+        self,
+        id: str,
+        session: str,
+        entity: Entity,
+        call: RootCall,
+        intent: str | None,
+        images: tuple[Shown, ...] = (),
+    ) -> None:
         self.id, self.session, self.entity, self.call = id, session, entity, call
         self.circle = call.circle
         self.children: list[Run] = []
         self.begun = self.ended = False
-        self._intent = intent
+        self._intent, self._images = intent, images
 
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self.entity!r}>"
 
-    def take_intent(self) -> str | None:
-        """The intent, for the first turn alone."""
-        intent, self._intent = self._intent, None
-        return intent
+    def take_intent(self) -> tuple[str | None, tuple[Shown, ...]]:
+        """The intent and its images, for the first turn alone."""
+        taken = self._intent, self._images
+        self._intent, self._images = None, ()
+        return taken

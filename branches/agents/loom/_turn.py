@@ -37,6 +37,16 @@ class TurnMetadata(msgspec.Struct, frozen=True, kw_only=True):
         return Usage(self.tokens_prompt, self.tokens_completion, self.tokens_cached)
 
 
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """An image that came with an intent. Its bytes are in the journal, in the record `prompt`."""
+
+    name: str
+    media_type: str
+    size: int
+    sha256: str
+    prompt: str
+
+
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """One cycle: what the entity said, what its circle gave, and whether it ended an episode, and how (LOOM-7).
 
@@ -45,8 +55,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
     The last turn of an episode has an `ending`: `terminated`, `truncated`, `failed` or `cancelled`; the `reason` of all
     but the first (the ward that truncated it, the error that failed it), and the `result` of the episode. The first one
-    has its `intent`. `error` is what code threw. `model` is what wrote the utterance, as `provider/model`, where its
-    crystal tells. `reward` is the newest that was given.
+    has its `intent`, and the `images` that came with it. `error` is what code threw. `model` is what wrote the
+    utterance, as `provider/model`, where its crystal tells. `reward` is the newest that was given.
     """
 
     id: str
@@ -68,6 +78,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     intent: str | None = None
     session: str | None = None
     model: str | None = None
+    images: tuple[Shown, ...] = ()
 
 
 def _refuse(turn: Turn, name: str, *_: object) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 
 from branches.agents.crystal import Usage
 from branches.agents.entries import AgentPrompt, AgentResponse, AgentToolCall, AgentToolFault, AgentToolResult
+from branches.agents.files import images_of
 from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH
 from branches.agents.internal import (
     AgentUtterance,
@@ -29,6 +31,7 @@ from branches.agents.internal import (
 from branches.agents.loom._draft import Draft, Ending, Made, Said
 from branches.agents.loom._loom import Loom
 from branches.agents.loom._run import Entity, Run
+from branches.agents.loom._turn import Shown
 from branches.agents.naming import run_id, turn_id
 from branches.agents.root_call import NO_CALL, RootCall, child_call, request_of, root_call
 from branches.agents.steps import GateOutcome, answer_of, gate_outcome
@@ -72,7 +75,7 @@ class Weaver:
 
     def __init__(self) -> None:
         self._sessions: dict[str, _Session] = {}
-        self._intents: dict[str, str] = {}
+        self._intents: dict[str, tuple[str, tuple[Shown, ...]]] = {}
         self._runs: dict[str, Run] = {}
         self._summoned_by: dict[str, _Call] = {}
         self._drafts: dict[str, Draft] = {}
@@ -95,7 +98,7 @@ class Weaver:
             self._say(record, said)
         match record.entry:
             case AgentPrompt() as prompt:
-                self._intents[run_id(record.id)] = prompt.text
+                self._intents[run_id(record.id)] = prompt.text, _shown(prompt, record.id)
             case EntityCast() as cast:
                 self._cast(record.session, cast)
             case EntityForked() as forked:
@@ -171,7 +174,7 @@ class Weaver:
             root = self._session(session)
             if root.entity is None:
                 root.entity = Entity(session, root.forked_from)
-            run = self._runs[id] = Run(id, session, root.entity, root.call, self._intents.pop(id, None))
+            run = self._runs[id] = Run(id, session, root.entity, root.call, *self._intents.pop(id, (None, ())))
         return run
 
     def _summon(self, record: Record[Entry], entry: EntitySummoned) -> None:
@@ -265,6 +268,20 @@ class Weaver:
         for child in run.children:
             if child.begun and not child.ended:
                 self._close(record, child, Ending(ending.how, ending.reason, None))
+
+
+def _shown(prompt: AgentPrompt, id: str) -> tuple[Shown, ...]:
+    """The images of a prompt, without their bytes."""
+    return tuple(
+        Shown(
+            name=image.name,
+            media_type=image.media_type,
+            size=len(image.body),
+            sha256=hashlib.sha256(image.body).hexdigest(),
+            prompt=id,
+        )
+        for image in images_of(prompt)
+    )
 
 
 def _reason(entry: AgentResponse | EntityReturned) -> str | None:

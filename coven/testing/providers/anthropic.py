@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from coven.testing.providers.reply import Refused, Reply, require
-from coven.testing.providers.wire import check_schema, event, halves
+from coven.testing.providers.wire import check_image, check_schema, event, halves
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
@@ -20,6 +20,7 @@ _KNOWN: Final = {
 _TYPES: Final = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error"}
 _NO_FORCE: Final = ("5-5", "5-1")
 _BREAKPOINTS: Final = 4
+_IMAGE: Final = 5 * 1024 * 1024
 
 
 class AnthropicFormat:
@@ -89,6 +90,12 @@ class AnthropicFormat:
             kind = block["type"]
             if kind == "text":
                 require(block["text"].strip(), f"{where}: text content blocks must contain non-whitespace text")
+            elif kind == "image":
+                require(message["role"] == "user", f"{where}: image is the user's")
+                source = block["source"]
+                require(source["type"] == "base64", f"{where}.source.type: unexpected")
+                check_image(source["media_type"], source["data"], where)
+                require(len(source["data"]) <= _IMAGE, f"{where}: image exceeds 5 MB maximum")
             elif kind == "tool_use":
                 require(message["role"] == "assistant", f"{where}: tool_use is the assistant's")
                 require(_ID.fullmatch(block["id"]), f"{where}.id: should match pattern {_ID.pattern}")

@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from coven.testing.providers.reply import Refused, Reply, require
-from coven.testing.providers.wire import check_schema, event, halves
+from coven.testing.providers.wire import check_image_url, check_schema, event, halves
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NEXT: Final = {
@@ -74,6 +74,17 @@ class CompletionsFormat:
                     require(detail.get("signature") == _sign(detail["text"]), "reasoning_details: changed")
             else:
                 require(message.get("content"), f"messages.{number}: content must not be empty")
+                if isinstance(message["content"], list):
+                    self._check_parts(number, message["role"], cast("list[Any]", message["content"]))
+
+    def _check_parts(self, number: int, role: str, parts: list[dict[str, Any]]) -> None:
+        for part in parts:
+            where = f"messages.{number}.content"
+            if part["type"] == "image_url":
+                require(role == "user", f"{where}: images are the user's")
+                check_image_url(part["image_url"]["url"], where)
+            else:
+                require(part["type"] == "text" and part["text"], f"{where}: text must not be empty")
 
     def answer(self, body: Mapping[str, Any], reply: Reply) -> Mapping[str, Any]:
         """See `Format`."""

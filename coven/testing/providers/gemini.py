@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from coven.testing.providers.reply import Refused, Reply, require
-from coven.testing.providers.wire import check_schema, event, halves
+from coven.testing.providers.wire import check_image, check_schema, event, halves
 
 _PATH: Final = re.compile(r".*/models/[^/:]+:(generateContent|streamGenerateContent)")
 _NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.-]{0,63}")
@@ -67,6 +67,13 @@ class GeminiFormat:
                 first = False
             elif "functionResponse" in part:
                 require(isinstance(part["functionResponse"]["response"], dict), "response: must be an object")
+            elif "inlineData" in part:
+                require(content["role"] == "user", "inlineData is the user's")
+                blob = part["inlineData"]
+                standard = blob["data"].replace("-", "+").replace("_", "/")
+                type = blob.get("mimeType") or blob.get("mime_type")  # JSON of one protocol buffer, as with schemas
+                require(type != "image/gif", "Unsupported MIME type: image/gif")
+                check_image(type, standard, "inlineData")
             else:
                 require(part.get("text"), f"contents[{number}].parts: must contain text")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from coven.testing.providers.reply import Refused, Reply, require
-from coven.testing.providers.wire import check_schema, event, halves
+from coven.testing.providers.wire import check_image_url, check_schema, event, halves
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _KNOWN: Final = {
@@ -77,8 +77,19 @@ class ResponsesFormat:
             else:
                 require(item["role"] in ("user", "assistant"), f"input[{number}].role: unexpected")
                 require(item["content"], f"input[{number}].content: must not be empty")
+                if isinstance(item["content"], list):
+                    self._check_parts(number, item["role"], cast("list[Any]", item["content"]))
         require(calls == answered or set(calls) == set(answered), "No tool output found for a function call")
         require(items[-1].get("role") != "assistant", "input: ends with the assistant")
+
+    def _check_parts(self, number: int, role: str, parts: list[dict[str, Any]]) -> None:
+        for part in parts:
+            where = f"input[{number}].content"
+            if part["type"] == "input_image":
+                require(role == "user", f"{where}: images are the user's")
+                check_image_url(part["image_url"], where)
+            else:
+                require(part["type"] == "input_text" and part["text"], f"{where}: text must not be empty")
 
     def answer(self, body: Mapping[str, Any], reply: Reply) -> Mapping[str, Any]:
         """See `Format`."""

@@ -18,6 +18,7 @@ from branches.agents.internal import CrystalCalled
 from branches.agents.options import AgentsOptions, CallOptions, CircleOptions
 from branches.agents.service import AgentsService
 from branches.agents.wards import Ward
+from branches.attachment import Attachment
 from coven.testing import ManualClock
 from journals import Entry, Journal, Lane, MemoryStore, Record, Store, derive_id
 
@@ -101,12 +102,14 @@ class Bench:
             if serving.done() and not serving.cancelled():
                 serving.result()
 
-    async def ask(self, text: str, session: str = "s", id: str | None = None) -> Record[Entry]:
+    async def ask(
+        self, text: str, session: str = "s", id: str | None = None, attachments: tuple[Attachment, ...] = ()
+    ) -> Record[Entry]:
         """Append a prompt, as a route does."""
         journal = await self.open()
         id = id or derive_id("prompt", session, text)
         appended = await journal.append(
-            AgentPrompt(sender="Ada", text=text),
+            AgentPrompt(sender="Ada", text=text, attachments=attachments),
             session=session,
             id=id,
             correlation_id=f"asked-{id}",

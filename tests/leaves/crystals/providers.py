@@ -18,7 +18,7 @@ ENVIRON = {"LOOPBACK_KEY": KEY}
 class Provider(msgspec.Struct, frozen=True):
     """A provider: `make(url, **options)` gives its crystal. `live` names the variable that its real key stands in.
 
-    `returns` is what stands in a request when thoughts are sent back.
+    `returns` is what stands in a request when thoughts are sent back. With the options `seeing` it takes images.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Provider(msgspec.Struct, frozen=True):
     forces: bool = True
     thinks: bool = True
     returns: bytes | None = None
+    seeing: Mapping[str, Any] = {}
 
 
 def secret() -> Secret:
@@ -73,7 +74,9 @@ ANTHROPIC = Provider("anthropic", _anthropic, "ANTHROPIC_API_KEY", forces=False,
 OPENAI = Provider("openai", _openai, "OPENAI_API_KEY", returns=b'"encrypted_content"')
 GEMINI = Provider("gemini", _gemini, "GEMINI_API_KEY", returns=b'"thoughtSignature"')
 OPENROUTER = Provider("openrouter", _openrouter, "OPENROUTER_API_KEY", forces=False, returns=b'"reasoning_details"')
-LOCAL = Provider("local", _local, None, forces=False, returns=b'"reasoning_details"')
+LOCAL = Provider(
+    "local", _local, None, forces=False, returns=b'"reasoning_details"', seeing={"images": True, "model": "eyes"}
+)
 PROVIDERS = (ANTHROPIC, OPENAI, GEMINI, OPENROUTER, LOCAL)
 LIVE = tuple(
     each for each in PROVIDERS if os.environ.get("COVEN_LIVE") == "1" and each.live and os.environ.get(each.live)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -21,6 +22,7 @@ from branches.agents.crystal import (
 from branches.agents.gates import DONE, GateDefinition
 from branches.agents.permission import ModelRequestForbidden
 from branches.agents.retrying import UNREACHABLE, Retrying
+from branches.attachment import Attachment
 from coven.testing import forbid_model_requests
 from coven.testing.providers import ProviderServer, Reply
 from leaves.crystals._remote import RemoteCrystal
@@ -155,6 +157,92 @@ async def test_no_call_is_wanted(crystal: RemoteCrystal, server: ProviderServer,
     messages = then(ASKED, await ask(crystal, CrystalRequest(ASKED, TOOLS), streamed))
     response = await ask(crystal, CrystalRequest(messages, TOOLS, "none"), streamed)
     assert response.content == "Summed up."
+
+
+PNG = Attachment("chart.png", "image/png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+GIF = Attachment("dance.gif", "image/gif", b"GIF89a" + bytes(64))
+BROKEN = Attachment("torn.png", "image/png", b"\x89PNG\r\n\x1a\nunreadable")
+
+
+def with_images(*images: Attachment) -> tuple[Message, ...]:
+    named = "\n".join(f"[attached: {image.name}]" for image in images)
+    return (Message("system", "You are terse."), Message("user", f"What is this?\n{named}", images=images))
+
+
+def told(server: ProviderServer, number: int = 0) -> str:
+    return msgspec.json.encode(server.requests[number].body).decode()
+
+
+async def test_an_image_is_shown(provider: Provider, server: ProviderServer, streamed: bool):
+    """In the form of each provider, whose types and bytes the loopback server looks at."""
+    crystal = provider.make(server.url, **provider.seeing)
+    server.replies = [Reply(text="A chart."), Reply(text="It rises.")]
+    messages = with_images(PNG)
+    response = await ask(crystal, CrystalRequest(messages, TOOLS), streamed)
+    messages = then(messages, response, Message("user", "And?"))
+    assert (await ask(crystal, CrystalRequest(messages, TOOLS), streamed)).content == "It rises."
+    data = base64.b64encode(PNG.body).decode()
+    for number in (0, 1):
+        assert data in told(server, number).replace("-", "+").replace("_", "/")
+        assert "[attached: chart.png]" in told(server, number)
+    assert server.refused == []
+    await crystal.close()
+
+
+async def test_an_image_behind_results_of_calls(provider: Provider, server: ProviderServer, streamed: bool):
+    """An episode that was cut off in a call, and a new prompt with an image: both are heard at once."""
+    crystal = provider.make(server.url, **provider.seeing)
+    server.replies = [Reply(calls=((WIRE, "{}"),)), Reply(text="A chart.")]
+    messages = then(ASKED, await ask(crystal, CrystalRequest(ASKED, TOOLS), streamed), with_images(PNG)[1])
+    assert (await ask(crystal, CrystalRequest(messages, TOOLS), streamed)).content == "A chart."
+    assert server.refused == []
+    await crystal.close()
+
+
+async def test_what_a_model_cannot_be_shown_is_said(provider: Provider, server: ProviderServer, streamed: bool):
+    crystal = provider.make(server.url, **provider.seeing)
+    crystal.sight = msgspec.structs.replace(crystal.sight, most_bytes=len(PNG.body), types=("image/png",))
+    large = Attachment("large.png", "image/png", PNG.body + b"!")
+    server.replies = [Reply(text="One chart.")]
+    await ask(crystal, CrystalRequest(with_images(GIF, PNG, large)), streamed)
+    assert "[dance.gif is not shown: this model takes no image/gif]" in told(server)
+    assert "[large.png is not shown: larger than the" in told(server)
+    assert "chart.png is not shown" not in told(server)
+    await crystal.close()
+
+
+async def test_a_model_without_sight_is_told_so(crystal: RemoteCrystal, server: ProviderServer, streamed: bool):
+    crystal.sight = msgspec.structs.replace(crystal.sight, takes=False)
+    server.replies = [Reply(text="I cannot see it.")]
+    await ask(crystal, CrystalRequest(with_images(PNG)), streamed)
+    assert "[chart.png is not shown: this model takes no images]" in told(server)
+    assert server.refused == []
+
+
+async def test_where_room_is_short_the_newest_images_are_shown(
+    provider: Provider, server: ProviderServer, streamed: bool
+):
+    crystal = provider.make(server.url, **provider.seeing)
+    crystal.sight = msgspec.structs.replace(crystal.sight, most_in_all=len(PNG.body))
+    first, second = (Attachment(f"{name}.png", PNG.media_type, PNG.body) for name in ("first", "second"))
+    messages = (*with_images(first), Message("assistant", "A chart."), with_images(second)[1])
+    server.replies = [Reply(text="Another one.")]
+    await ask(crystal, CrystalRequest(messages), streamed)
+    assert "[first.png is not shown: newer images take the room there is]" in told(server)
+    assert "second.png is not shown" not in told(server)
+    await crystal.close()
+
+
+async def test_an_image_that_the_provider_cannot_read_does_not_end_the_conversation(
+    provider: Provider, server: ProviderServer, streamed: bool
+):
+    crystal = provider.make(server.url, **provider.seeing)
+    server.replies = [Reply(text="It is torn.")]
+    response = await ask(crystal, CrystalRequest(with_images(BROKEN)), streamed)
+    assert response.content == "It is torn."
+    assert len(server.refused) == 1
+    assert "[torn.png is not shown: the provider did not take it]" in told(server, -1)
+    await crystal.close()
 
 
 @pytest.mark.parametrize("finish", ["refusal", "blocked"])
