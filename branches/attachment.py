@@ -52,12 +52,16 @@ class Attachment(msgspec.Struct, frozen=True):
 
 
 class File(NamedTuple):
-    """A file that comes with a message, as it says of itself; `body` is None where it was not read."""
+    """A file that comes with a message, as it says of itself.
+
+    `body` is None where it was not read, and `problem` tells why, where that is no matter of its kind or size.
+    """
 
     name: str
     type: str | None
     size: int
     body: bytes | None = None
+    problem: str | None = None
 
 
 class Taken(NamedTuple):
@@ -82,7 +86,7 @@ def is_worth_reading(file: File, characters: int) -> bool:
     """Whether the bytes of a file are of use, where so many characters of text can be told."""
     if is_text(file.name, file.type):
         return characters > 0 and file.size <= max(characters, 1_000) * _BYTES_A_CHARACTER
-    return says_image(file.name, file.type) and 0 < file.size <= FILE_BYTES
+    return file.problem is None and says_image(file.name, file.type) and 0 < file.size <= FILE_BYTES
 
 
 def take(files: Iterable[File], characters: int = TEXT_CHARS) -> Taken:
@@ -104,10 +108,10 @@ def take(files: Iterable[File], characters: int = TEXT_CHARS) -> Taken:
             cut = "" if len(shown) == len(content) else f", the first {len(shown):,} of {len(content):,} characters"
             told.append(f"{head}{cut}]\n{shown}" if shown else f"{head}, {'too long to show' if content else 'empty'}]")
             continue
-        if not says_image(file.name, file.type):
+        if file.problem is None and not says_image(file.name, file.type):
             told.append(f"{head}]")
             continue
-        problem = _problem(file, room, len(images))
+        problem = file.problem or _problem(file, room, len(images))
         if problem is None and file.body is not None:
             image = Attachment(name, image_type(file.body) or kind, file.body)
             images.append(image)

@@ -30,6 +30,7 @@ class DiscordServer(Gateway):
         super().__init__(token, heartbeat_ms)
         self.token, self.world, self.limits = token, World(), Limits()
         self.requests: list[tuple[str, str]] = []
+        self._expired: set[int] = set()
         self.typing: list[int] = []
         self.commands: list[dict[str, Any]] = []
         self.responses: list[dict[str, Any]] = []
@@ -95,9 +96,13 @@ class DiscordServer(Gateway):
         mention: bool = True,
         reply_to: Message | None = None,
         files: Sequence[tuple[str, bytes, str]] = (),
+        expired: bool = False,
         bot: bool = False,
     ) -> Message:
-        """A person says something; `mention` puts the bot's name before it."""
+        """A person says something; `mention` puts the bot's name before it.
+
+        The addresses of `expired` files answer no more, as those of Discord do after a day.
+        """
         channel = channel or self.world.general
         named = mention and channel.kind is not Kind.DIRECT
         message = self.world.add(
@@ -108,6 +113,8 @@ class DiscordServer(Gateway):
             reply_to=reply_to.id if reply_to is not None else None,
             files=list(files),
         )
+        if expired:
+            self._expired.add(message.id)
         await self.dispatch("MESSAGE_CREATE", self.world.message_payload(message, self.base))
         return message
 
@@ -309,6 +316,8 @@ class DiscordServer(Gateway):
 
     async def _attachment(self, request: web.Request) -> web.Response:
         message = self.world.messages[int(request.match_info["message"])]
+        if message.id in self._expired:
+            return web.Response(status=404)
         _, body, type = message.files[int(request.match_info["number"])]
         return web.Response(body=body, headers={"Content-Type": type})
 

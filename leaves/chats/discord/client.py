@@ -14,7 +14,8 @@ from discord import app_commands
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
-from branches.chat.incoming import File, Where, is_text, wanted_bytes
+from branches.attachment import File, is_worth_reading
+from branches.chat.incoming import Where
 from branches.chat.leaf import DeliveryFailed
 from branches.chat.live import Away
 from leaves.chats.discord.outgoing import Part, pressed
@@ -164,16 +165,16 @@ class Bot(discord.Client):
         return content.strip()
 
     async def files_of(self, message: discord.Message, characters: int) -> list[File]:
-        """The attachments of a message; text that is not too long is read."""
+        """The attachments of a message; images and text that are not too large are read."""
         files: list[File] = []
         for attached in message.attachments:
             file = File(attached.filename, attached.content_type, attached.size)
-            if is_text(file.name, file.type) and wanted_bytes(file.size, characters):
+            if is_worth_reading(file, characters):
                 try:
                     with _failures():
                         file = file._replace(body=await attached.read())
                 except (Away, DeliveryFailed):
-                    file = file._replace(type="it could not be read")
+                    file = file._replace(problem="it could not be read")
             files.append(file)
         return files
 
@@ -267,7 +268,7 @@ def _view(part: Part) -> discord.ui.View:
 
 
 def _files(part: Part) -> list[discord.File]:
-    return [discord.File(BytesIO(file.text.encode()), file.name) for file in part.files]
+    return [discord.File(BytesIO(file.body), file.name) for file in part.files]
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from branches.attachment import Attachment, take
 from branches.chat import ChatAfferent, ChatChunk, ChatEfferent, ChatStreamCompleted
 from branches.chat.entries import ChatAnswer
 from branches.chat.inbox import Inbox
@@ -102,7 +103,10 @@ class Discord:
         """See `ChatLeaf.deliver`; gives the id of the answer's first message. Waits as long as Discord is away."""
         channel, bot = _channel(message.session), self._connected
         wanted = parts(
-            message.entry.text, attach_over=self._options.attach_over, max_messages=self._options.max_messages
+            message.entry.text,
+            attach_over=self._options.attach_over,
+            max_messages=self._options.max_messages,
+            attachments=message.entry.attachments,
         )
         asked = message.entry.question
         if asked is not None:
@@ -228,9 +232,10 @@ class Discord:
             await self._answer(asked, str(message.author.id), str(message.id))
             return
         files = await bot.files_of(message, options.attachment_chars)
-        text = prompt(said, name if options.name_authors else None, files, options.attachment_chars)
+        taken = take(files, options.attachment_chars)
+        text = prompt(said, name if options.name_authors else None, taken.told)
         if said or files:
-            await self._record(channel, name, text, str(message.id))
+            await self._record(channel, name, text, str(message.id), taken.images)
 
     async def _hear_command(self, command: Asked | Approved | Reset | Pressed) -> None:
         from leaves.chats.discord.client import Approved, Asked, Reset, acknowledge, settle
@@ -243,7 +248,7 @@ class Discord:
                 if not is_meant(self._connected.place(interaction), self._options):
                     await acknowledge(interaction, "I do not listen here.", alone=True)
                     return
-                text = prompt(command.text, name if self._options.name_authors else None, (), 0)
+                text = prompt(command.text, name if self._options.name_authors else None)
                 await self._record(channel, name, text, id)
                 await acknowledge(interaction, f"**{name}**: {command.text}")
                 return
@@ -276,9 +281,11 @@ class Discord:
         if isinstance(recorded.entry, ChatAnswer):
             self._open.close(recorded.entry.correlation_id)
 
-    async def _record(self, channel: int, sender: str, text: str, message_id: str) -> None:
+    async def _record(
+        self, channel: int, sender: str, text: str, message_id: str, images: tuple[Attachment, ...] = ()
+    ) -> None:
         try:
-            record = await self._port.receive(f"{SESSION}{channel}", sender, text, message_id)
+            record = await self._port.receive(f"{SESSION}{channel}", sender, text, message_id, images)
         except InvalidEntry as error:
             _log.warning("a message from Discord cannot be recorded: %s", error)
             return

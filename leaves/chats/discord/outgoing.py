@@ -7,12 +7,14 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from branches.attachment import Attachment
 from branches.chat.live import CURSOR
 from branches.chat.splitting import split
 
 LIMIT = 2000
 EMPTY = "*(an empty answer)*"
 _FILES = 10
+_BYTES = 9 * 1024 * 1024  # of the 10 MiB that Discord takes at once
 _BUTTONS = 25
 _PREFIX = "coven:"
 _BLOCK = re.compile(r"^(?P<marks>`{3,})[ \t]*(?P<info>[^`\n]*)\n(?P<code>.*?)\n?^(?P=marks)`*[ \t]*$", re.M | re.S)
@@ -37,7 +39,7 @@ class Attached(NamedTuple):
     """A file that goes with a message."""
 
     name: str
-    text: str
+    body: bytes
 
 
 class Button(NamedTuple):
@@ -70,23 +72,44 @@ def pressed(id: str) -> tuple[str, int] | None:
     return question, int(number)
 
 
-def parts(text: str, *, attach_over: int, max_messages: int) -> list[Part]:
-    """The messages of an answer, at least one. Long code, or all of a very long answer, are files of the last one."""
+def parts(text: str, *, attach_over: int, max_messages: int, attachments: Sequence[Attachment] = ()) -> list[Part]:
+    """The messages of an answer, at least one. Long code, or all of a very long answer, are files of the last one.
+
+    So are its attachments; those that one message does not hold go with others behind it.
+    """
     files: list[Attached] = []
+    given = [Attached(each.name, each.body) for each in attachments]
 
     def attach(block: re.Match[str]) -> str:
         if len(block[0]) <= attach_over or len(files) == _FILES - 1:
             return block[0]
         name = f"code-{len(files) + 1}.{_ending(block['info'])}"
-        files.append(Attached(name, block["code"] + "\n"))
+        files.append(Attached(name, f"{block['code']}\n".encode()))
         return f"(attached: `{name}`)"
 
-    messages = split(_BLOCK.sub(attach, text), LIMIT) or [EMPTY]
+    messages = split(_BLOCK.sub(attach, text), LIMIT) or [_named(given) if given else EMPTY]
     if len(messages) > max_messages:
         beginning = split(text, LIMIT - 100)[0]
-        return [Part(f"{beginning}\n\n(the whole answer is attached: `answer.md`)", (Attached("answer.md", text),))]
-    bare = [Part(message.strip()) for message in messages]
-    return [*bare[:-1], bare[-1]._replace(files=tuple(files))]
+        whole = Attached("answer.md", text.encode())
+        return _with_files([Part(f"{beginning}\n\n(the whole answer is attached: `answer.md`)")], [whole, *given])
+    return _with_files([Part(message.strip()) for message in messages], [*files, *given])
+
+
+def _with_files(bare: list[Part], files: Sequence[Attached]) -> list[Part]:
+    """The messages with these files at the last one, and at as many more as it takes."""
+    room = _BYTES
+    for file in files:
+        last = bare[-1]
+        if last.files and (len(last.files) == _FILES or len(file.body) > room):
+            bare.append(Part(_named([file])))
+            room, last = _BYTES, bare[-1]
+        bare[-1] = last._replace(files=(*last.files, file))
+        room -= len(file.body)
+    return bare
+
+
+def _named(files: Sequence[Attached]) -> str:
+    return f"(attached: {', '.join(f'`{file.name}`' for file in files[:_FILES])})"
 
 
 def unfinished(text: str) -> list[str]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 from discord.errors import LoginFailure
 
+from branches.attachment import Attachment
 from branches.chat import ChatEfferentDraft, ChatUndelivered
 from branches.secret import Secret
 from coven.testing import ManualClock
 from coven.testing.discord import Kind
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 
 
 async def test_a_mention_is_a_prompt_and_its_answer_a_reply(echoing):
@@ -95,8 +98,56 @@ async def test_attachments_are_named_and_their_text_is_given_up_to_a_limit(stage
         (prompt,) = await stage.prompts(1)
     assert prompt.entry.text.split("\n\n")[1:] == [
         f"[attached: a.txt, text/plain, 30 bytes, the first 20 of 30 characters]\n{'x' * 20}",
-        "[attached: b.png, image/png, 4 bytes]",
+        "[attached: b.png, image/png, 4 bytes, not shown: it is not the image that it says it is]",
         "[attached: c.py, unknown type, 7 bytes, too long to show]",
+    ]
+
+
+async def test_an_image_is_recorded_with_its_bytes(stage):
+    files = [("../chart.png", PNG, "image/png"), ("", PNG, "image/png"), ("none.png", b"", "image/png")]
+    async with stage.bot():
+        await stage.discord.say("what are these?", files=files)
+        await stage.discord.say("", files=[("huge.png", PNG + bytes(10_000_000), "image/png")])
+        seen, huge = await stage.prompts(2)
+    assert [(each.name, each.media_type, each.body) for each in seen.entry.attachments] == [
+        ("chart.png", "image/png", PNG),
+        ("file", "image/png", PNG),
+    ]
+    assert seen.entry.text.endswith("[attached: none.png, image/png, 0 bytes, not shown: it is empty]")
+    assert huge.entry.attachments == ()
+    assert huge.entry.text.endswith("not shown: larger than 8 MiB]")
+
+
+async def test_a_file_that_cannot_be_read_does_not_keep_the_message_back(stage):
+    async with stage.bot():
+        await stage.discord.say("look", files=[("a.png", PNG, "image/png"), ("b.txt", b"b", "")], expired=True)
+        (prompt,) = await stage.prompts(1)
+    assert prompt.entry.text.split("\n\n") == [
+        "Ada: look",
+        f"[attached: a.png, image/png, {len(PNG)} bytes, not shown: it could not be read]",
+        "[attached: b.txt, unknown type, 1 bytes, not shown: it could not be read]",
+    ]
+    assert prompt.entry.attachments == ()
+
+
+async def test_files_go_with_an_answer_and_are_sent_once(stage):
+    report = Attachment("report.pdf", "application/pdf", b"%PDF-")
+    large = [Attachment(f"{n}.zip", "application/zip", bytes([n]) * 6_000_000) for n in range(2)]
+    async with stage.bot():
+        await stage.discord.say("send it")
+        (prompt,) = await stage.prompts(1)
+        draft = ChatEfferentDraft(text="Here it is.", sender="keeper", attachments=(report, *large))
+        await stage.journal.append(draft, session=prompt.session, cause=prompt)
+        await stage.delivered(1)
+    async with stage.bot():
+        await stage.discord.say("thanks")
+        await stage.prompts(2)
+    first, second = stage.messages()
+    assert (first.text, second.text) == ("Here it is.", "(attached: `1.zip`)")
+    assert [(name, len(body)) for name, body, _ in (*first.files, *second.files)] == [
+        ("report.pdf", 5),
+        ("0.zip", 6_000_000),
+        ("1.zip", 6_000_000),
     ]
 
 
