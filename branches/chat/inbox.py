@@ -25,18 +25,23 @@ class Inbox(Generic[T]):
 
     def put(self, place: Hashable, item: T, id: Hashable | None = None) -> bool:
         """Queue an item behind the rest of its place; False if one of this id came lately, which is left out."""
-        if id is not None:
-            if id in self._seen:
-                return False
-            self._seen[id] = None
-            if len(self._seen) > _REMEMBERED:
-                self._seen.popitem(last=False)
+        if id is not None and not self.new(id):
+            return False
         queue = self._waiting.get(place)
         if queue is not None:
             queue.append(item)
             return True
         queue = self._waiting[place] = deque([item])
         self._tasks.create_task(self._work(place, queue))
+        return True
+
+    def new(self, id: Hashable) -> bool:
+        """Remember this id, as `put` does; False if it came lately."""
+        if id in self._seen:
+            return False
+        self._seen[id] = None
+        if len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
         return True
 
     async def _work(self, place: Hashable, queue: deque[T]) -> None:

@@ -7,6 +7,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from branches.attachment import Attachment
 from branches.chat.entries import ChatActivity, ChatAfferent, ChatAnswer, ChatChunk, ChatEfferent, ChatStreamCompleted
+from branches.chat.taken import Taken
 from branches.chat.windows import Window
 from journals import Record
 
@@ -68,6 +69,10 @@ class ChatPort(Protocol):
         Asked again under the same id it changes nothing. `branches.chat.sessions.conversation_of` is the way back.
         Raises what `receive` raises.
         """
+        ...
+
+    async def taken_since(self, time: float) -> Taken:
+        """What was recorded since then, in seconds since the epoch, in any session of any conversation."""
         ...
 
     async def prompt_of(self, message: Record[ChatEfferent]) -> Record[ChatAfferent] | None:

@@ -24,8 +24,9 @@ from branches.chat.entries import (
     ChatUndelivered,
 )
 from branches.chat.leaf import ActiveLeaf, ChatLeaf, DeliveryFailed, Remembered, RemindingLeaf, StreamingLeaf
-from branches.chat.sessions import Sessions
+from branches.chat.sessions import Sessions, conversation_of
 from branches.chat.showing import Showing
+from branches.chat.taken import Taken
 from branches.claims import Claims
 from branches.service import Finished, first_error
 from branches.settled import SETTLED_EVERY, Settled
@@ -34,6 +35,7 @@ from policies import Clock, SystemClock
 
 _ARRIVING = (*ASKED_TO_SEND, ChatAnswer.kind())
 _HISTORY = (ChatAfferent, ChatEfferent, ChatAnswer, ChatActivity)
+_FROM_OUTSIDE = (ChatAfferent.kind(), ChatAnswer.kind())
 _PROMPTS = 200
 
 
@@ -121,6 +123,18 @@ class ChatService:
     async def begin_anew(self, conversation: str, message_id: str) -> str:
         """See `ChatPort.begin_anew`."""
         return await self._sessions.begin_anew(conversation, derive_id("anew", self._name, message_id))
+
+    async def taken_since(self, time: float) -> Taken:
+        """See `ChatPort.taken_since`."""
+        conversations, ids = set[str](), set[str]()
+        async with aclosing(self._journal.read(reverse=True)) as records:
+            async for record in records:
+                if record.time < time:
+                    break
+                if record.kind in _FROM_OUTSIDE:
+                    conversations.add(conversation_of(record.session))
+                    ids.add(record.id)
+        return Taken(conversations, ids, self._said_id)
 
     async def prompt_of(self, message: Record[ChatEfferent]) -> Record[ChatAfferent] | None:
         """See `ChatPort.prompt_of`. It is looked for among the newest of its conversation."""

@@ -76,6 +76,7 @@ class World:
         self.people: dict[str, Person] = {}
         self.channels: dict[int, Channel] = {}
         self.messages: dict[int, Message] = {}
+        self._newest: dict[int, int] = {}
         self.general = self.channel("general")
 
     def __repr__(self) -> str:
@@ -102,6 +103,7 @@ class World:
         """A new message."""
         message = Message(self.new_id(), channel, author, text.strip(), **more)
         self.messages[message.id] = message
+        self._newest[channel.id] = message.id
         return message
 
     def of_bot(self, channel: Channel) -> list[Message]:
@@ -110,9 +112,11 @@ class World:
 
     def channel_payload(self, channel: Channel) -> dict[str, Any]:
         """A channel as the interface shows it."""
+        newest = self._newest.get(channel.id)
         payload: dict[str, Any] = {"id": str(channel.id), "type": int(channel.kind)}
+        payload["last_message_id"] = None if newest is None else str(newest)
         if channel.kind is Kind.DIRECT:
-            return payload | {"recipients": [], "last_message_id": None}
+            return payload | {"recipients": []}
         payload |= {"guild_id": str(self.guild), "name": channel.name, "position": 0, "permission_overwrites": []}
         if channel.kind is Kind.THREAD:
             moment = _iso(time.time())

@@ -21,6 +21,7 @@ from branches.chat.live import Away
 from leaves.chats.discord.outgoing import Part, pressed
 
 _HISTORY = 100
+_GUILD_READY_S = 0.5
 
 discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # we do not speak
 
@@ -66,7 +67,8 @@ Incoming = discord.Message | Asked | Approved | Reset | Pressed
 
 
 class Bot(discord.Client):
-    """The connection to Discord. `take` gets what comes in, at once and in order; `connected` is called at each start.
+    """The connection to Discord. `take` gets what comes in, at once and in order; `connected` is called at each start,
+    `loaded` whenever more is known of which channels there are.
 
     Nothing that it sends mentions anybody.
     """
@@ -75,14 +77,20 @@ class Bot(discord.Client):
         self,
         take: Callable[[Incoming], None],
         connected: Callable[[], None],
+        loaded: Callable[[], None],
         *,
         commands: bool,
         api: str | None = None,
     ) -> None:
         intents = discord.Intents.none()
         intents.guilds = intents.guild_messages = intents.dm_messages = intents.message_content = True
-        super().__init__(intents=intents, allowed_mentions=discord.AllowedMentions.none(), max_messages=None)
-        self._take, self._connected, self._api = take, connected, api
+        super().__init__(
+            intents=intents,
+            allowed_mentions=discord.AllowedMentions.none(),
+            max_messages=None,
+            guild_ready_timeout=_GUILD_READY_S,
+        )
+        self._take, self._connected, self._loaded, self._api = take, connected, loaded, api
         self._tree = app_commands.CommandTree(self) if commands else None
         if self._tree is not None:
             self._offer(self._tree)
@@ -118,6 +126,14 @@ class Bot(discord.Client):
     async def on_connect(self) -> None:
         """A new session of the gateway has begun."""
         self._connected()
+
+    async def on_ready(self) -> None:
+        """The servers that there are have been told."""
+        self._loaded()
+
+    async def on_guild_available(self, guild: discord.Guild) -> None:
+        """A server comes late."""
+        self._loaded()
 
     async def on_message(self, message: discord.Message) -> None:
         """Somebody said something."""
@@ -228,11 +244,18 @@ class Bot(discord.Client):
                 )
         return found
 
+    def spoken_in(self, after: int) -> list[int]:
+        """The channels and threads of all servers in which something was said behind this id."""
+        rooms = [
+            room for guild in self.guilds for room in (*guild.text_channels, *guild.voice_channels, *guild.threads)
+        ]
+        return [room.id for room in rooms if (room.last_message_id or 0) > after]
+
     async def said_after(self, channel: int, after: int) -> list[discord.Message]:
         """The next 100 messages behind this one, oldest first; none where we may not read. Raises as `send`."""
-        room = self.get_partial_messageable(channel)
         with _failures():
             try:
+                room: Any = self.get_channel(channel) or await self.fetch_channel(channel)
                 history = room.history(limit=_HISTORY, after=discord.Object(after), oldest_first=True)
                 return [message async for message in history]
             except discord.Forbidden:

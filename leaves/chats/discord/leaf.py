@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from branches.attachment import Attachment, take
 from branches.chat import ChatAfferent, ChatChunk, ChatEfferent, ChatStreamCompleted
@@ -68,6 +69,8 @@ class Discord:
         self._typing: dict[str, asyncio.Task[None]] = {}
         self._asked: OrderedDict[str, int | None] = OrderedDict()
         self._open = OpenQuestions()
+        self._caught_up: set[int] = set()
+        self._looked_around = False
 
     def __repr__(self) -> str:
         return f"<Discord {self._name} {len(self._last)} channels, {len(self._live)} answers being written>"
@@ -83,17 +86,26 @@ class Discord:
 
         self._begin()
         self._port = port
+        began = time.time() - self._options.catch_up_s
+        self._taken, self._since = await port.taken_since(began), _snowflake(began)
         connections = 0
 
         def connected() -> None:
             nonlocal connections
             connections += 1
             if connections == 1:
+                for conversation in self._taken.conversations:
+                    self._look_back(_channel_or_none(conversation))
                 ready()
             else:
                 self._tasks.create_task(self._catch_up())
 
-        bot = Bot(self._take, connected, commands=self._options.commands, api=self._options.api)
+        def loaded() -> None:
+            for channel in bot.spoken_in(self._since):
+                self._look_back(channel)
+            self._looked_around = True
+
+        bot = Bot(self._take, connected, loaded, commands=self._options.commands, api=self._options.api)
         async with bot, asyncio.TaskGroup() as self._tasks:
             self._bot, self._inbox = bot, Inbox(self._tasks, self._handle)
             await bot.start(self._token.reveal())
@@ -204,10 +216,23 @@ class Discord:
 
     def _take(self, incoming: Incoming) -> None:
         id, channel = _ids(incoming)
+        if not self._looked_around:
+            self._look_back(channel)
+        self._caught_up.add(channel)
         self._inbox.put(channel, incoming, id)
 
-    async def _handle(self, incoming: Incoming) -> None:
-        if isinstance(incoming, tuple):
+    def _look_back(self, channel: int | None) -> None:
+        """Let what was said there before we came, and is not recorded, come before all else; once in a life."""
+        if channel is not None and channel not in self._caught_up and self._options.catch_up_s:
+            self._caught_up.add(channel)
+            self._inbox.put(channel, _Before(channel))
+
+    async def _handle(self, incoming: Incoming | _Before) -> None:
+        if isinstance(incoming, _Before):
+            for message in await self._patiently(lambda: self._connected.said_after(incoming.channel, self._since)):
+                if str(message.id) not in self._taken and self._inbox.new(message.id):
+                    await self._hear(message)
+        elif isinstance(incoming, tuple):
             await self._hear_command(incoming)
         else:
             await self._hear(incoming)
@@ -334,6 +359,12 @@ class Discord:
         await sleep_until(self._clock, self._clock.now() + _AWAY_S)
 
 
+class _Before(NamedTuple):
+    """What was said in a channel before this life began."""
+
+    channel: int
+
+
 class _Room:
     """Where one answer is shown while it is being written."""
 
@@ -353,11 +384,15 @@ class _Room:
 
 def _channel(session: str) -> int:
     """The channel of a conversation. Raises `DeliveryFailed` for a session that is none of ours."""
-    conversation = conversation_of(session)
-    number = conversation.removeprefix(SESSION)
-    if number == conversation or not (number.isascii() and number.isdigit()):
+    channel = _channel_or_none(conversation_of(session))
+    if channel is None:
         raise DeliveryFailed(f"{session!r} is no conversation on Discord: these are called {SESSION}<channel id>")
-    return int(number)
+    return channel
+
+
+def _channel_or_none(conversation: str) -> int | None:
+    number = conversation.removeprefix(SESSION)
+    return int(number) if number != conversation and number.isascii() and number.isdigit() else None
 
 
 def _ids(incoming: Incoming) -> tuple[int, int]:

@@ -40,3 +40,18 @@ async def test_what_comes_again_under_its_id_is_left_out():
         assert not inbox.put("room", 2, "id")
         assert inbox.put("room", 3, "other")
     assert handled == [1, 3]
+
+
+async def test_what_is_found_elsewhere_counts_as_come():
+    async with asyncio.TaskGroup() as tasks:
+        handled: list[str] = []
+
+        async def handle(item: str) -> None:
+            handled.append(item)
+
+        inbox = Inbox(tasks, handle)
+        assert inbox.new("m-1")
+        assert not inbox.put("kitchen", "again", "m-1")
+        assert inbox.put("kitchen", "other", "m-2")
+        assert not inbox.new("m-2")
+    assert handled == ["other"]

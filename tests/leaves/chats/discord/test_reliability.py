@@ -9,6 +9,7 @@ import pytest
 from branches.chat import ChatDelivered
 from branches.chat.live import CURSOR
 from coven.testing import ManualClock
+from coven.testing.discord import Kind
 from journals import derive_id
 from leaves.chats.discord.leaf import Discord
 
@@ -249,3 +250,66 @@ async def test_many_conversations_at_once_lose_double_and_swap_nothing(echoing):
         assert echoing.said(room) == ["<Ada: one>", "<Ada: two>", "<Ada: three>"]
         assert len({message.reply_to for message in echoing.messages(room)}) == 3
     assert echoing.discord.limits.refused == 0
+
+
+async def test_what_was_said_shortly_before_a_start_is_answered_too_once_and_in_order(echoing):
+    thread = echoing.world.channel("side", Kind.THREAD, echoing.world.general)
+    for text in ("one", "two"):
+        await echoing.discord.say(text)
+    await echoing.discord.say("three", thread)
+    await echoing.discord.say("not for the bot", mention=False)
+    await echoing.discord.say("from another bot", author="Other", bot=True)
+    async with echoing.bot():
+        await echoing.delivered(3)
+        await echoing.discord.say("four")
+        await echoing.delivered(4)
+    async with echoing.bot():
+        await echoing.discord.say("five")
+        await echoing.delivered(5)
+    assert echoing.said() == [f"<Ada: {text}>" for text in ("one", "two", "four", "five")]
+    assert echoing.said(thread) == ["<Ada: three>"]
+
+
+async def test_a_message_that_comes_before_the_channels_are_known_waits_for_what_was_missed_there(echoing):
+    channel = echoing.world.channel("Ada", Kind.DIRECT)
+    async with echoing.bot():
+        await echoing.discord.say("one", channel)
+        await echoing.delivered(1)
+    await echoing.discord.say("two", channel)
+    async with echoing.bot():
+        await echoing.discord.say("three", channel)
+        await echoing.delivered(3)
+    assert echoing.said(channel) == ["<Ada: one>", "<Ada: two>", "<Ada: three>"]
+
+
+async def test_what_was_said_long_before_a_start_is_left_alone(echoing):
+    await echoing.discord.say("long ago")
+    async with echoing.bot(catch_up_s=0):
+        await echoing.discord.say("now")
+        await echoing.delivered(1)
+    assert echoing.said() == ["<Ada: now>"]
+
+
+async def test_what_belongs_to_an_earlier_conversation_of_a_channel_is_no_prompt_of_the_next_one(echoing):
+    async with echoing.bot(commands=True):
+        await echoing.discord.say("one")
+        await echoing.delivered(1)
+        await echoing.discord.command("reset")
+        await echoing.discord.until(lambda: echoing.discord.responses)
+    async with echoing.bot():
+        await echoing.discord.say("two")
+        await echoing.delivered(2)
+    assert [prompt.entry.text for prompt in await echoing.prompts(2)] == ["Ada: one", "Ada: two"]
+
+
+async def test_after_a_lost_session_only_what_is_meant_for_it_is_read(echoing):
+    async with echoing.bot():
+        await echoing.discord.say("before")
+        await echoing.delivered(1)
+        echoing.discord.forget()
+        echoing.world.add(echoing.world.general, echoing.world.person("Ada"), "to somebody else")
+        await echoing.discord.ask_to_reconnect()
+        await echoing.discord.until(lambda: echoing.discord.identified == 2)
+        await echoing.discord.say("after")
+        await echoing.delivered(2)
+    assert echoing.said() == ["<Ada: before>", "<Ada: after>"]
