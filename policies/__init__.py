@@ -52,6 +52,7 @@ from policies._retry import Retry
 from policies._run import ReplayEnded, Run
 from policies._run_codec import RunCodec
 from policies._runner import open_runs, read_ledger, replay, resume, run, signal
+from policies._slot import CallTime
 from policies._snapshot import Snapshot
 from policies._step import ACTION_CALL, ACTION_RESULT, TEXT, Step, action_call, action_result, error_result, text
 
@@ -70,6 +71,7 @@ __all__ = [
     "ArgumentsInvalid",
     "Attempted",
     "Call",
+    "CallTime",
     "Called",
     "Clock",
     "Codec",

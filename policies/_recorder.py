@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TypeVar, cast
 
@@ -27,7 +27,7 @@ from policies._codec import (
 from policies._errors import NotDurable
 from policies._order import Order, Tally
 from policies._signals import Signals
-from policies._slot import Slot
+from policies._slot import CallTime, Slot
 from policies._step import Step
 
 T = TypeVar("T", bound=Codec)
@@ -131,6 +131,10 @@ class Recorder:
         """Whether it is recorded that a call of this id is made."""
         return call in self._slots
 
+    def times(self) -> Iterator[CallTime]:
+        """When each call of the run was made and ended; calls inside finished ones too."""
+        return (slot.times(id) for id, slot in self._slots.items() if slot is not self.root)
+
     def abandon(self, scope: str) -> None:
         """Let go of a scope's recorded calls that its policy has not made again: it was left early, by design."""
         self._unclaimed.pop(scope, None)
@@ -173,7 +177,7 @@ class Recorder:
             return
         id = call.id if attempt == 1 else derive_id(call.id, "attempt", attempt)
         record = (await self._append([(id, writing)]))[0]
-        slot.time = round(record.time, 6)
+        slot.time = slot.time or round(record.time, 6)
 
     async def write_refused(self, call: Call, steps: Sequence[Step]) -> Outcome:
         """Record a call together with its outcome: it was never made. Raises what `Journal.append_all` raises."""
@@ -239,7 +243,7 @@ class Recorder:
         if slot is None:
             slot = self._open_unclaimed(said)
             self.order(said.scope).called(slot)
-        slot.time = slot.time or time
+        slot.time = slot.time or round(time, 6)
         slot.attempts = max(slot.attempts, said.attempt)
 
     def _open_unclaimed(self, said: Called) -> Slot:

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from typing import NamedTuple
 
 from policies._action import Action
 from policies._codec import Outcome
+
+
+class CallTime(NamedTuple):
+    """When a call was made and when it ended, as it is recorded, in seconds since the epoch.
+
+    `made` is 0 while nothing is recorded of it. `policy` is None where the journal holds the call by reference only.
+    """
+
+    id: str
+    scope: str
+    policy: str | None
+    made: float
+    ended: float | None
 
 
 class Slot:
@@ -48,6 +62,11 @@ class Slot:
         if self.action is None:
             return "a call that its journal holds by reference"
         return f"a call of {self.action.policy!r} with {short(self.action.payload)}"
+
+    def times(self, id: str) -> CallTime:
+        """When the call was made and when it ended."""
+        policy = None if self.action is None else self.action.policy
+        return CallTime(id, self.scope, policy, self.time, None if self.outcome is None else self.outcome.time)
 
     def wake(self) -> None:
         """Let whoever waits look again."""

@@ -2,57 +2,33 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from branches.agents.approval import Answer, ask_approval, ask_person
-from branches.agents.budget import REPLY_TOKENS, Budget
+from branches.agents.budget import REPLY_TOKENS
 from branches.agents.cantrip import Cantrip
-from branches.agents.chunks import Stream
 from branches.agents.circle import CodeCall, Done, GateCall, Observation, as_text
-from branches.agents.code import CodeHost, CodeRun, Recorded, code_run
+from branches.agents.code import CodeHost, CodeRun, code_run
 from branches.agents.context import EntityContext
-from branches.agents.crystal import CrystalError, CrystalRequest, ToolCall, Usage, validate
+from branches.agents.crystal import CrystalError, CrystalRequest, ToolCall, validate
 from branches.agents.deadline import Deadline
-from branches.agents.folding import Fold, Folding, estimate_tokens
+from branches.agents.folds import Folds
 from branches.agents.gathering import gather
 from branches.agents.internal import EntityCast
-from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, FOLD, fold_id, fold_key, gate_key, turn_id, turn_key
+from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, gate_key, turn_id, turn_key
 from branches.agents.retrying import MayPass
 from branches.agents.steps import Said, code_step, ending, failure, utterance
+from branches.agents.surroundings import Surroundings
 from branches.agents.workspace import PastCode, Workspace
 from branches.attachment import Attachment
 from journals import derive_id
-from policies import Action, Clock, Context, Step, action_result
-
-_log = logging.getLogger("coven.agents")
-
-
-class Surroundings(Protocol):
-    """What an episode finds in the run that it is a part of."""
-
-    clock: Clock
-    budget: Budget
-    recorded: Recorded
-    known: Callable[[str], bool]
-    abandon: Callable[[str], None]
-    open_stream: Callable[[str], Stream] | None
-    kept: Mapping[str, bytes]
-
-    def prepare(self, episode: Episode, call: GateCall, id: str) -> Action:
-        """The action of a gate call, with what it may call in turn."""
-        ...
-
-    async def ran(self, episode: Episode, call: str, run: CodeRun) -> None:
-        """This code was run just now, and its outcome is recorded."""
-        ...
+from policies import Action, Context, Step, action_result
 
 
 class Episode:
@@ -74,14 +50,12 @@ class Episode:
         images: tuple[Attachment, ...] = (),
     ) -> None:
         self.cantrip, self.cast, self.run, self.workspace = cantrip, cast, run, workspace
-        self._context, self._surroundings = context, surroundings
-        self._images = images
+        self._context, self._surroundings, self._images = context, surroundings, images
         self._tools = cantrip.circle.available if workspace is None else (workspace.tool,)
         self._called: Counter[str] = Counter()
         self._errors = 0
         self._ran = ""
-        self._now = 0.0
-        self._due: Fold | None = None
+        self.folds = Folds(cantrip, context, surroundings, run)
         self._deadline: Deadline | None = None
         self._last_error: str | None = None
 
@@ -92,12 +66,12 @@ class Episode:
         """Turn after turn, until the entity is done, or a ward or a failure ends it; gives its ending."""
         self._context.begin(self.cast, intent, context if self.workspace is None else None, self._images)
         wards = self.cantrip.circle.wards
-        clock = self._surroundings.clock
-        self._deadline = None if wards.max_seconds is None else Deadline(clock, ctx.now() + wards.max_seconds)
+        if wards.max_seconds is not None:
+            self._deadline = self._surroundings.deadline(self.run, wards.max_seconds)
         turn = 0
         while wards.max_turns is None or turn < wards.max_turns:
             turn += 1
-            if self._deadline is not None and ctx.now() >= self._deadline.when:
+            if self._deadline is not None and self._deadline.is_past(ctx.now()):
                 return self._truncated("max_seconds", turn - 1)
             try:
                 work = self._turn(turn, ctx)
@@ -108,6 +82,11 @@ class Episode:
             if ended is not None:
                 return ended
         return self._truncated("max_turns", turn)
+
+    def look(self) -> None:
+        """Its time may go on that has stood still."""
+        if self._deadline is not None:
+            self._deadline.look()
 
     async def ask(self, ctx: Context) -> Step:
         """The effect: ask the crystal once. What it may be expected to fail with is data.
@@ -159,7 +138,7 @@ class Episode:
     async def run_code(self, code: str, now: float, ctx: Context) -> Step:
         """Run code in the entity's sandbox; its gate calls are calls of this scope."""
         assert self.workspace is not None
-        self._ran, self._now = ctx.id, now
+        self._ran = ctx.id
         host = CodeHost(self.cantrip.circle, ctx, now, self._pass)
         outcome = await self.workspace.run(code, host, now, ctx.id, self._surroundings.recorded)
         return code_step(code_run(outcome, host))
@@ -172,7 +151,7 @@ class Episode:
         """
         context, cantrip = self._context, self.cantrip
         context.request()
-        await self._fold_if_due(turn, ctx)
+        await self.folds.before(turn, ctx)
         id = turn_id(self.run, turn)
         reserved = self._surroundings.budget.reserve(id, self._estimate())
         if reserved is None:
@@ -218,30 +197,29 @@ class Episode:
     async def _pass(self, call: GateCall, key: str, ctx: Context) -> Step:
         """What comes of a call that may pass its gate, in this scope: a person is asked first where one is to be."""
         circle, id = self.cantrip.circle, derive_id(ctx.id, key)
-        action = self._prepare(call, id)
+        self._called[call.gate] += 1
+        action = self._surroundings.action_of(self, call)
         if circle.is_guarded(call.gate):
             asked = ask_approval(ctx, key, id, call.gate, call.arguments, circle.approvers)
-            answer = await self._suspended(asked, ctx)
+            answer = await self._standing_still(asked)
             if not answer.approves:
                 reason = f"{answer.by} did not approve this call, and answered: {answer.answer}"
                 action = Action(DENIED, {"gate": call.gate, "arguments": call.arguments, "reason": reason})
-        (outcome,) = await ctx.call(action, key=key)
+        with self._surroundings.calling(self, id):
+            (outcome,) = await ctx.call(action, key=key)
         return outcome
 
     async def ask_person(self, gate: str, arguments: Mapping[str, Any], ctx: Context) -> Step:
         """The entity asks a person something: the answer is the gate's result."""
         asked = ask_person(ctx, "question", gate, arguments, self.cantrip.circle.approvers)
-        return action_result(gate, {"result": (await self._suspended(asked, ctx)).answer})
+        return action_result(gate, {"result": (await self._standing_still(asked)).answer})
 
-    async def _suspended(self, asked: Awaitable[Answer], ctx: Context) -> Answer:
-        """Wait for a person; meanwhile the episode's own time stands still, by the times that are recorded."""
-        deadline, since = self._deadline, max(ctx.now(), self._now)
-        if deadline is None:
+    async def _standing_still(self, asked: Awaitable[Answer]) -> Answer:
+        """Wait for a person; behind that the time goes on of all who stood still."""
+        try:
             return await asked
-        with deadline.paused():
-            answer = await asked
-            deadline.later(ctx.now() - since)
-        return answer
+        finally:
+            self._surroundings.look()
 
     async def _together(self, turn: int, tool_calls: Sequence[ToolCall], ctx: Context) -> dict[int, Step]:
         """The outcomes of gate calls that do not wait for each other, by their place in the utterance (CIRCLE-7)."""
@@ -254,66 +232,6 @@ class Episode:
                 passing[index] = intended
         works = [self._pass(call, gate_key(turn, index), ctx) for index, call in passing.items()]
         return dict(zip(passing, await gather(works), strict=True))
-
-    async def _fold_if_due(self, turn: int, ctx: Context) -> None:
-        """Fold early turns before a request that would be too long; after a restart as it was done before it."""
-        crystal, surroundings = self.cantrip.crystal, self._surroundings
-        limit: int | None = getattr(crystal, "context_limit", None)
-        options = self.cantrip.folding or (None if limit is None else Folding())
-        if options is None:
-            return
-        recorded = surroundings.recorded(fold_id(self.run, turn))
-        if recorded is None:
-            if surroundings.known(turn_id(self.run, turn)):
-                return
-            self._due = self._context.due(options, limit)
-            if self._due is None:
-                return
-            payload = {
-                "run": self.run,
-                "turn": turn,
-                "through": self._due.folded.through,
-                "kept": self._due.kept,
-                "context_limit": limit,
-                "reserved": self._reserve_summary(turn),
-                "messages": len(self._due.request),
-            }
-        else:
-            payload = {"run": self.run, "turn": turn}
-        (step,) = await ctx.call(Action(FOLD, payload), key=fold_key(turn))
-        told = step.payload
-        surroundings.budget.settle(fold_id(self.run, turn), msgspec.convert(told.get("usage", {}), Usage))
-        self._context.fold(told["kept"], told.get("summary", ""), options, told.get("context_limit"))
-
-    def _reserve_summary(self, turn: int) -> int:
-        """Tokens for a summary, set aside before it is asked for; where they are not left the turns are named."""
-        due = self._due
-        if due is None or not due.request:
-            return 0
-        reserved = self._surroundings.budget.reserve(
-            fold_id(self.run, turn), estimate_tokens(due.request) + REPLY_TOKENS
-        )
-        if reserved is None:
-            self._due = replace(due, request=())
-        return reserved or 0
-
-    async def fold(self, payload: Mapping[str, Any]) -> Step:
-        """The effect: what the fold that is due comes to, with a summary by the crystal where one is wanted.
-
-        A crystal that fails to summarise does not end the episode: the turns are named instead.
-        """
-        due = self._due
-        assert due is not None
-        summary, usage = "", Usage()
-        if due.request:
-            request = CrystalRequest(due.request, (), "none", self.cantrip.call.sampling)
-            try:
-                response = await self.cantrip.crystal.invoke(request, None)
-                summary, usage = validate(response, request).content or "", response.usage
-            except CrystalError as error:
-                _log.warning("early turns are folded without a summary: %s", error)
-        told = {name: payload[name] for name in ("turn", "through", "kept", "context_limit")}
-        return action_result(FOLD, {**told, "summary": summary, "usage": msgspec.to_builtins(usage)})
 
     async def _code(self, call: CodeCall, key: str, ctx: Context) -> CodeRun:
         """What code came to: it is run, unless that is recorded; then it waits until code is run that is not."""
@@ -336,10 +254,6 @@ class Episode:
             self._errors += 1
             self._last_error = as_text(observation.result)
         self._context.observe(observation)
-
-    def _prepare(self, call: GateCall, id: str) -> Action:
-        self._called[call.gate] += 1
-        return self._surroundings.prepare(self, call, id)
 
     def _estimate(self) -> int:
         return self._context.tokens + (self.cantrip.call.sampling.max_tokens or REPLY_TOKENS)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -14,7 +15,7 @@ from branches.agents.chunks import Stream
 from branches.agents.circle import GateCall
 from branches.agents.code import CodeRun, Recorded
 from branches.agents.context import EntityContext
-from branches.agents.deadline import within
+from branches.agents.deadline import Deadline, within
 from branches.agents.delegation import child_outcome, read_request, refused_child
 from branches.agents.episode import Episode
 from branches.agents.gate import Gate, GateFailed, GateUse, pass_gate, thaw
@@ -23,6 +24,7 @@ from branches.agents.gathering import gather
 from branches.agents.internal import EntityCast
 from branches.agents.medium import Medium
 from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, FOLD, LOOP, child_id
+from branches.agents.standstill import began, due
 from branches.agents.workspace import Workspace
 from branches.attachment import Attachment
 from journals import derive_id
@@ -30,16 +32,19 @@ from policies import (
     Action,
     Clock,
     Context,
+    Outcome,
     Policy,
     PolicyInfo,
     PolicyKind,
     PolicyRegistry,
+    Recorder,
     Step,
     action_result,
     error_result,
 )
 
 CHILDREN_AT_ONCE: Final = 16
+_LOOK_S: Final = 0.02
 Keep = Callable[[str, CodeRun], Awaitable[None]]
 """Told of code that was run in the root's workspace, by its call, so that the variables can be kept."""
 
@@ -47,11 +52,10 @@ Keep = Callable[[str, CodeRun], Awaitable[None]]
 class Family:
     """The policies of one run, by name: the loop, the crystal, code, and each gate.
 
-    `workspace` is the root's sandbox where its medium runs code; children get one of their own. `recorded` tells the
-    recorded outcome of a call, `known` whether it was recorded that it is made; `abandon` lets go of what is recorded
-    of a scope that is left early. `kept` are the snapshots of the workspace that were taken in this run before
-    a restart, by the code that they were taken after. `open_stream` makes the stream of one utterance's text by its id.
-    `images` came with the intent.
+    `workspace` is the root's sandbox where its medium runs code; children get one of their own. `recorder` knows what
+    is recorded of the run, and `past` the recorded outcome of a call of an earlier one. `kept` are the snapshots of the
+    workspace that were taken in this run before a restart, by the code that they were taken after. `open_stream` makes
+    the stream of one utterance's text by its id; `images` came with the intent.
     """
 
     def __init__(
@@ -59,14 +63,11 @@ class Family:
         cantrip: Cantrip,
         cast: EntityCast,
         context: EntityContext,
+        recorder: Recorder,
         *,
-        run: str,
-        session: str,
         clock: Clock,
         tool_timeout_s: float,
-        recorded: Recorded,
-        known: Callable[[str], bool],
-        abandon: Callable[[str], None],
+        past: Recorded,
         workspace: Workspace | None = None,
         medium: Medium | None = None,
         open_stream: Callable[[str], Stream] | None = None,
@@ -75,29 +76,65 @@ class Family:
         kept: Mapping[str, bytes] | None = None,
     ) -> None:
         self.kept: Mapping[str, bytes] = kept or {}
-        self.clock, self.recorded, self.open_stream = clock, recorded, open_stream
-        self.known, self.abandon = known, abandon
+        self.clock, self.open_stream, self._recorder, self._past = clock, open_stream, recorder, past
         self.budget = Budget(cantrip.circle.wards.max_tokens)
-        self._session, self._timeout, self._medium, self._keep = session, tool_timeout_s, medium, keep
-        self._root = Episode(cantrip, cast, context, workspace, self, run=run, images=images)
-        self._episodes: dict[str, Episode] = {run: self._root}
+        self._timeout, self._medium, self._keep = tool_timeout_s, medium, keep
+        self._root = Episode(cantrip, cast, context, workspace, self, run=recorder.run, images=images)
+        self._episodes: dict[str, Episode] = {recorder.run: self._root}
         self._parents: dict[str, Episode] = {}
         self.registry = PolicyRegistry()
         self._register(cantrip)
 
     def __repr__(self) -> str:
-        return f"<Family of {self._root!r}, {len(self._episodes) - 1} children at work>"
+        children, asked = len(self._episodes) - 1, len(self._parents)
+        return f"<Family of {self._root!r}, {children} children at work, {asked} calls that ask for some>"
 
     def action(self, intent: str) -> Action:
         """The root action of the run."""
         return Action(LOOP, {"intent": intent}, self._menu(self._root.cantrip))
 
-    def prepare(self, episode: Episode, call: GateCall, id: str) -> Action:
-        """See `Surroundings.prepare`."""
+    def recorded(self, call: str) -> Outcome | None:
+        """See `Surroundings.recorded`."""
+        return self._recorder.outcome(call) or self._past(call)
+
+    def known(self, call: str) -> bool:
+        """See `Surroundings.known`."""
+        return self._recorder.is_recorded(call)
+
+    def abandon(self, scope: str) -> None:
+        """See `Surroundings.abandon`."""
+        self._recorder.abandon(scope)
+
+    def deadline(self, run: str, seconds: float) -> Deadline:
+        """See `Surroundings.deadline`."""
+
+        def due_at(now: float) -> float | None:
+            if self._recorder.replaying:  # what is recorded is done again first, however long ago it was
+                asyncio.get_running_loop().call_later(_LOOK_S, self.look)
+                return None
+            return due(self._recorder.times(), run, seconds, now)
+
+        return Deadline(self.clock, began(self._recorder.times(), run, self.clock.now()) + seconds, due_at)
+
+    def look(self) -> None:
+        """See `Surroundings.look`."""
+        for episode in self._episodes.values():
+            episode.look()
+
+    def action_of(self, episode: Episode, call: GateCall) -> Action:
+        """See `Surroundings.action_of`."""
         if call.gate not in (CALL_AGENT.name, CALL_AGENT_BATCH.name, ASK_PERSON.name):
             return Action(call.gate, call.arguments)
-        self._parents[id] = episode
         return Action(call.gate, call.arguments, self._menu(episode.cantrip))
+
+    @contextmanager
+    def calling(self, episode: Episode, id: str) -> Generator[None]:
+        """See `Surroundings.calling`."""
+        self._parents[id] = episode
+        try:
+            yield
+        finally:
+            del self._parents[id]
 
     async def ran(self, episode: Episode, call: str, run: CodeRun) -> None:
         """See `Surroundings.ran`."""
@@ -130,18 +167,18 @@ class Family:
         return [await self._episodes[action.payload["run"]].ask(ctx)]
 
     async def _fold(self, action: Action, ctx: Context) -> list[Step]:
-        return [await self._episodes[action.payload["run"]].fold(action.payload)]
+        return [await self._episodes[action.payload["run"]].folds.make(action.payload)]
 
     async def _run_code(self, action: Action, ctx: Context) -> list[Step]:
         payload = action.payload
         return [await self._episodes[payload["run"]].run_code(payload["code"], payload["now"], ctx)]
 
     async def _ask_person(self, action: Action, ctx: Context) -> list[Step]:
-        return [await self._parents.pop(ctx.id).ask_person(action.policy, action.payload, ctx)]
+        return [await self._parents[ctx.id].ask_person(action.policy, action.payload, ctx)]
 
     async def _summon(self, action: Action, ctx: Context) -> list[Step]:
         """One child, in a context of its own (COMP-4). It has a place among those at work only while it works."""
-        parent, request = self._parents.pop(ctx.id), read_request(action.payload)
+        parent, request = self._parents[ctx.id], read_request(action.payload)
         cantrip = parent.cantrip.child(request)
         if cantrip is None:
             return [error_result(CALL_AGENT.name, "unknown_crystal", f"there is no crystal {request.crystal!r} here")]
@@ -149,6 +186,7 @@ class Family:
         cast = cast_entry(cantrip, child_id(ctx.id))
         child = Episode(cantrip, cast, EntityContext(), workspace, self, run=ctx.id)
         self._episodes[ctx.id] = child
+        self.look()
         try:
             return [await child.live(ctx, request.intent, thaw(request.context))]
         finally:
@@ -158,7 +196,7 @@ class Family:
 
     async def _summon_all(self, action: Action, ctx: Context) -> list[Step]:
         """Several children at the same time, so many at once; what they give comes in the order asked (COMP-3)."""
-        parent = self._parents.pop(ctx.id)
+        parent = self._parents[ctx.id]
         actions = action.actions
         available = [gate.name for gate in parent.cantrip.circle.available]
         places = asyncio.Semaphore(CHILDREN_AT_ONCE)
@@ -169,9 +207,9 @@ class Family:
                 return {"error": refused}
             key = str(index)
             async with places:
-                self._parents[derive_id(ctx.id, key)] = parent
                 payload = msgspec.structs.asdict(read_request(request))
-                (step,) = await ctx.call(Action(CALL_AGENT.name, payload, actions), key=key)
+                with self.calling(parent, derive_id(ctx.id, key)):
+                    (step,) = await ctx.call(Action(CALL_AGENT.name, payload, actions), key=key)
             outcome = child_outcome(step)
             return {"error": outcome.payload["message"]} if outcome.is_error else outcome.payload["result"]
 
@@ -182,7 +220,7 @@ class Family:
         """The effect behind a gate of this process; it is given so much time and no more."""
 
         async def serve(action: Action, ctx: Context) -> list[Step]:
-            use = GateUse(id=ctx.id, session=self._session, attempt=ctx.attempt)
+            use = GateUse(id=ctx.id, session=self._recorder.cause.session, attempt=ctx.attempt)
             try:
                 result = await within(self.clock, self._timeout, pass_gate(gate, action.payload, use))
             except GateFailed as failed:

@@ -10,11 +10,13 @@ from contextlib import aclosing
 
 from branches.agents.cantrip import Cantrip
 from branches.agents.chunks import ChunkWriter
+from branches.agents.entity import SessionUnreadable
 from branches.agents.entries import AgentCancel, AgentPrompt, AgentToolFault, AgentToolResult, ApprovalGiven
 from branches.agents.internal import AgentsSettled
 from branches.agents.medium import Medium, no_medium
-from branches.agents.session import Session, SessionUnreadable, Workshop
+from branches.agents.session import Session
 from branches.agents.unanswered import SETTLED_SESSION, is_asking, open_prompts
+from branches.agents.workshop import Workshop
 from branches.claims import Claims
 from branches.service import first_error
 from branches.settled import SETTLED_EVERY, Settled

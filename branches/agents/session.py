@@ -7,68 +7,34 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeGuard
 
 import msgspec
 
-from branches.agents.cantrip import Cantrip, cast_entry, recall
-from branches.agents.chunks import ChunkWriter, Stream
+from branches.agents.cantrip import recall
+from branches.agents.chunks import Stream
 from branches.agents.code import CodeRun
 from branches.agents.codec import AgentsCodec
-from branches.agents.context import EntityContext
+from branches.agents.entity import Entity
 from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
 from branches.agents.family import Family
 from branches.agents.files import GivenFiles, images_of
-from branches.agents.internal import ContextFolded, CrystalCalled, EntityCast, EntityForked, SandboxKept
-from branches.agents.medium import CodeEnding, Medium
-from branches.agents.naming import entity_id, run_id
-from branches.agents.past import fold_episode
+from branches.agents.internal import ContextFolded, CrystalCalled, EntityCast, SandboxKept
+from branches.agents.medium import CodeEnding
+from branches.agents.naming import run_id
+from branches.agents.reading import Reading
 from branches.agents.steps import ending
 from branches.agents.unanswered import is_asking, is_prompt
+from branches.agents.workshop import Workshop
 from branches.agents.workspace import Workspace
-from branches.claims import Claims
-from branches.settled import Settled
-from journals import Claim, Entry, InvalidEntry, Journal, Lane, Record, Unreadable, derive_id
-from policies import Call, Clock, NonDeterminismError, Outcome, Recorder, Run, fingerprint
+from journals import Claim, Entry, InvalidEntry, Lane, Record, Unreadable, derive_id
+from policies import Call, NonDeterminismError, Outcome, Recorder, Run, Step, fingerprint
 
 _log = logging.getLogger("coven.agents")
 _KEPT_EVERY = 32
 
 
-class SessionUnreadable(Exception):
-    """A session holds what this program cannot read or go on with, so that nobody knows what has happened in it."""
-
-    def __init__(self, session: str, reason: str) -> None:
-        super().__init__(f"session {session!r} is left alone: {reason}")
-        self.session, self.reason = session, reason
-
-
-class Reading:
-    """A session on its way out of the journal: prompts without response, and what was recorded since the last one."""
-
-    def __init__(self) -> None:
-        self.prompts: dict[str, Record[Entry]] = {}
-        self.since: list[Record[Entry]] = []
-        self.position = 0
-
-
 class EpisodeCancelled(Exception):
     """The asker no longer wants an answer."""
-
-
-class Workshop(msgspec.Struct, frozen=True, kw_only=True):
-    """What all sessions of one agents instance share. `bound` are cantrips of sessions that have their own."""
-
-    name: str
-    journal: Journal
-    claims: Claims
-    settled: Settled
-    cantrip: Cantrip
-    clock: Clock
-    tool_timeout_s: float
-    chunks: ChunkWriter | None
-    medium: Callable[[str], Medium]
-    bound: dict[str, Cantrip]
 
 
 class Session:
@@ -76,35 +42,23 @@ class Session:
 
     def __init__(self, name: str, shop: Workshop) -> None:
         self.name, self._shop = name, shop
-        self._crystal: str | None = None
         self._claim: Claim | None = None
         self._loaded_to: int | None = None
         self._arrived: list[Record[Entry]] = []
         self._prompts: deque[Record[Entry]] = deque()
         self._unfinished: list[Record[Entry]] = []
-        self._context = EntityContext()
-        self._cast: EntityCast | None = None
+        self._entity = Entity(name, shop)
+        self._cut = False
+        """Whether the entity saw what its journal does not tell; then it is read again before it goes on."""
         self._recorder: Recorder | None = None
         self._given = GivenFiles()
-        self._workspace: Workspace | None = None
-        self._outcomes: dict[str, Outcome] = {}
         self._unkept = 0
         self._cancelled: set[str] = set()
         self._running: tuple[str, asyncio.Task[Outcome]] | None = None
 
     def __repr__(self) -> str:
         state = "idle" if self._recorder is None else "at work"
-        return f"<Session {self.name} {state}, {len(self._prompts)} prompts waiting, {self._context!r}>"
-
-    @property
-    def _cantrip(self) -> Cantrip:
-        """What it works under from its next episode on: with the crystal that it was forked for last, if it was."""
-        cantrip = self._shop.bound.get(self.name, self._shop.cantrip)
-        if self._crystal is None:
-            return cantrip
-        if self._crystal not in cantrip.crystals:
-            raise SessionUnreadable(self.name, f"it was forked for the crystal {self._crystal!r}, which is missing")
-        return msgspec.structs.replace(cantrip, crystal=cantrip.crystals[self._crystal])
+        return f"<Session {self.name} {state}, {len(self._prompts)} prompts waiting, {self._entity!r}>"
 
     def take(self, record: Record[Entry]) -> None:
         """Take in what the journal's tail brings; never waits."""
@@ -125,6 +79,9 @@ class Session:
         while self._prompts:
             prompt = self._prompts.popleft()
             if is_prompt(prompt):
+                if self._cut and prompt.id not in self._cancelled:
+                    async with loading:
+                        await self._read()
                 await self._answer(prompt)
             else:
                 await self._refuse(prompt)
@@ -137,13 +94,11 @@ class Session:
 
     async def rest(self) -> None:
         """Let go of its sandbox until there is work again; its variables are kept here."""
-        if self._workspace is not None:
-            await self._workspace.rest()
+        await self._entity.rest()
 
     async def close(self) -> None:
         """Let go of its sandbox for good; it is made again from the journal when it is needed."""
-        if self._workspace is not None:
-            await self._workspace.close()
+        await self._entity.close()
 
     async def _refuse(self, prompt: Record[Entry]) -> None:
         """A prompt that cannot be read gets a response that says so, in its turn."""
@@ -170,15 +125,10 @@ class Session:
             self._unfinished.append(record)
 
     async def _load(self) -> None:
-        """Fold what the journal has of this session: finished episodes into the context, the rest to go on with."""
+        """Take in what the journal has of this session: finished episodes as its entity, the rest to go on with."""
         assert self._claim is not None
-        reading = Reading()
-        lane = Lane.IN if self._claim.is_first else None
-        async for record in self._shop.journal.read(session=self.name, lane=lane):
-            if isinstance(record.entry, EntityForked):
-                await self._inherit(record.entry)
-            else:
-                self._read(reading, record)
+        reading = await self._read(Lane.IN if self._claim.is_first else None)
+        self._cancelled |= reading.cancelled
         self._prompts.extend(prompt for prompt in reading.prompts.values() if is_asking(prompt))
         self._unfinished = reading.since
         self._loaded_to = reading.position
@@ -186,74 +136,11 @@ class Session:
         for record in arrived:
             self.take(record)
 
-    async def _inherit(self, fork: EntityForked) -> None:
-        """Take in the path to the turn that this session was forked from (LOOM-4)."""
-        if self._crystal is None:
-            self._crystal = fork.crystal
-        reading = Reading()
-        async for record in self._shop.journal.read(session=fork.session, before=fork.position + 1):
-            if isinstance(record.entry, EntityForked):
-                await self._inherit(record.entry)
-            else:
-                self._read(reading, record, until=fork)
-        for prompt in reading.prompts.values():
-            if _is_read(prompt) and run_id(prompt.id) == fork.run and self._cast is not None:
-                self._fold(self._cast, prompt, reading.since, through=fork.turn)
-
-    def _read(self, reading: Reading, record: Record[Entry], until: EntityForked | None = None) -> None:
-        entry, reading.position = record.entry, record.position
-        match entry:
-            case Unreadable() if record.lane is Lane.OUT:
-                reason = f"its {entry.of_kind} cannot be read: {entry.reason}"
-                raise SessionUnreadable(self.name, reason)
-            case AgentPrompt():
-                reading.prompts[record.id] = record
-            case Unreadable() if is_asking(record):
-                reading.prompts[record.id] = record
-            case AgentCancel():
-                asked = reading.prompts.keys()
-                self._cancelled |= asked & {entry.prompt} if entry.prompt else asked
-            case EntityCast():
-                self._cast = entry
-            case AgentResponse():
-                prompt = reading.prompts.pop(record.causation_id or "", None)
-                if prompt is not None and _is_read(prompt) and self._cast is not None:
-                    through = until.turn if until is not None and run_id(prompt.id) == until.run else None
-                    self._fold(self._cast, prompt, [*reading.since, record], through=through)
-                reading.since = []
-            case _:
-                reading.since.append(record)
-
-    def _fold(
-        self,
-        cast: EntityCast,
-        prompt: Record[AgentPrompt],
-        records: list[Record[Entry]],
-        *,
-        through: int | None = None,
-    ) -> None:
-        """Take in a finished episode, or its turns up to `through`."""
-        workspace, intent = self._workspace_of(cast), prompt.entry.text
-        images = images_of(prompt.entry)
-        past = fold_episode(self._context, cast, run_id(prompt.id), intent, records, workspace, through, images)
-        if workspace is not None:
-            self._outcomes |= past.outcomes
-
-    def _workspace_of(self, cast: EntityCast) -> Workspace | None:
-        """The entity's sandbox where its medium runs code: one for all its episodes, as long as its circle is one."""
-        if cast.medium == "tools":
-            return None
-        circle = recall(self._cantrip, cast).circle
-        if self._workspace is None or self._workspace.medium != cast.medium:
-            self._workspace = Workspace(self._medium_of(cast), circle)
-        self._workspace.circle = circle
-        return self._workspace
-
-    def _medium_of(self, cast: EntityCast) -> Medium:
-        try:
-            return self._shop.medium(cast.medium)
-        except LookupError as missing:
-            raise SessionUnreadable(self.name, str(missing)) from missing
+    async def _read(self, lane: Lane | None = None) -> Reading:
+        reading = Reading(self.name, Entity(self.name, self._shop))
+        await reading.read(self._shop.journal, lane=lane)
+        self._entity, self._cut = reading.entity, False
+        return reading
 
     def _cancel(self, entry: AgentCancel) -> None:
         """End the episodes of this prompt, or of all that wait now."""
@@ -267,9 +154,10 @@ class Session:
     async def _answer(self, prompt: Record[AgentPrompt]) -> None:
         """One episode, from its beginning or from where it was cut off."""
         assert self._claim is not None
-        shop, run = self._shop, run_id(prompt.id)
+        shop, run, entity = self._shop, run_id(prompt.id), self._entity
         self._given = given = GivenFiles()
-        codec = AgentsCodec(shop.name, run, self._cantrip.circle.served, attached=lambda: given.of(recorder.outcome))
+        served = entity.cantrip.circle.served
+        codec = AgentsCodec(shop.name, run, served, attached=lambda: given.of(recorder.outcome))
         recorder = Recorder(run, shop.journal, codec, claim=self._claim, cause=prompt)
         unfinished, self._unfinished = self._unfinished, []
         for record in unfinished:
@@ -278,30 +166,28 @@ class Session:
         self._recorder = recorder
         begun = any(isinstance(e := r.entry, CrystalCalled | ContextFolded) and e.run == run for r in unfinished)
         cast = await self._recast(prompt, begun)
-        if self._workspace is not None and cast.medium not in ("tools", self._workspace.medium):
-            await self._workspace.close()  # another one takes its place
+        workspace = await entity.enter(cast)
         family = Family(
-            recall(self._cantrip, cast),
+            recall(entity.cantrip, cast),
             cast,
-            self._context,
-            run=run,
-            session=self.name,
+            entity.context,
+            recorder,
             clock=shop.clock,
             tool_timeout_s=shop.tool_timeout_s,
-            recorded=lambda call: recorder.outcome(call) or self._outcomes.get(call),
-            known=recorder.is_recorded,
-            abandon=recorder.abandon,
-            workspace=self._workspace_of(cast),
-            medium=None if cast.medium == "tools" else self._medium_of(cast),
+            past=entity.recorded,
+            workspace=workspace,
+            medium=entity.medium(cast),
             open_stream=self._streams(prompt),
             images=images_of(prompt.entry),
-            keep=lambda call, code: self._keep(prompt, call, code),
+            keep=None if workspace is None else lambda call, code: self._keep(prompt, workspace, call, code),
             kept={e.after: e.variables for record in unfinished if isinstance(e := record.entry, SandboxKept)},
         )
         family.budget.restore(unfinished)
         root = Call(run, "", "", family.action(prompt.entry.text))
+        self._cut = True
         try:
-            await self._perform(prompt, Run(root, family.registry, recorder, shop.clock))
+            (ended,) = (await self._perform(prompt, Run(root, family.registry, recorder, shop.clock))).steps
+            self._cut = not _is_whole(ended)
         except EpisodeCancelled:
             await recorder.write_outcome(root, [ending("I was asked to stop.", "cancelled")])
         except NonDeterminismError as drift:
@@ -311,18 +197,19 @@ class Session:
             await recorder.write_outcome(root, [ending(text, "failed")])
         finally:
             self._recorder = None
-            if self._workspace is None or not self._workspace.has_past:
-                self._outcomes = {}
+            entity.leave()
             self._cancelled.discard(prompt.id)
+        if self._cut:
+            await entity.close()
 
-    async def _perform(self, prompt: Record[AgentPrompt], run: Run) -> None:
+    async def _perform(self, prompt: Record[AgentPrompt], run: Run) -> Outcome:
         """Perform the run. Raises `EpisodeCancelled` when the asker no longer wants it."""
         if prompt.id in self._cancelled:
             raise EpisodeCancelled
         task = asyncio.ensure_future(run.execute())
         self._running = prompt.id, task
         try:
-            await task
+            return await task
         except asyncio.CancelledError:
             task.cancel()
             await asyncio.wait([task])
@@ -333,35 +220,34 @@ class Session:
         finally:
             self._running = None
 
-    async def _keep(self, prompt: Record[AgentPrompt], call: str, code: CodeRun) -> None:
+    async def _keep(self, prompt: Record[AgentPrompt], workspace: Workspace, call: str, code: CodeRun) -> None:
         """Keep the variables now and then; and always after code that was stopped, which no run would repeat."""
         self._unkept += 1
         if self._unkept < _KEPT_EVERY and code.ending != CodeEnding.TIMED_OUT:
             return
-        assert self._workspace is not None
         assert self._claim is not None
-        variables = await self._workspace.snapshot()
+        variables = await workspace.snapshot()
         self._unkept = 0
         if variables is not None:
-            medium = self._workspace.medium
-            kept = SandboxKept(run=run_id(prompt.id), after=call, medium=medium, variables=variables)
+            kept = SandboxKept(run=run_id(prompt.id), after=call, medium=workspace.medium, variables=variables)
             id = derive_id(call, "kept")
             await self._shop.journal.append(kept, session=self.name, id=id, cause=prompt, expect=self._claim)
 
     async def _recast(self, prompt: Record[AgentPrompt], begun: bool) -> EntityCast:
         """The call that this episode works under: the one it began under, else the configured one, recorded once."""
-        configured = cast_entry(self._cantrip, entity_id(self._shop.name, self.name))
-        if self._cast is None or (not begun and self._cast != configured):
+        entity, configured = self._entity, self._entity.configured
+        if entity.cast is None or (not begun and entity.cast != configured):
             assert self._claim is not None
             id = derive_id(run_id(prompt.id), "cast", fingerprint(msgspec.to_builtins(configured)))
             await self._shop.journal.append(configured, session=self.name, id=id, cause=prompt, expect=self._claim)
-            self._cast = configured
-        return self._cast
+            entity.cast = configured
+        return entity.cast
 
     def _streams(self, prompt: Record[AgentPrompt]) -> Callable[[str], Stream] | None:
         chunks = self._shop.chunks
         return None if chunks is None else lambda id: chunks.open(prompt, id)
 
 
-def _is_read(prompt: Record[Entry]) -> TypeGuard[Record[AgentPrompt]]:
-    return isinstance(prompt.entry, AgentPrompt)
+def _is_whole(ended: Step) -> bool:
+    """Whether an episode ended behind a turn and not within one, so that its journal tells all that its entity saw."""
+    return ended.payload["ending"] == "terminated" or ended.payload["ward"] == "max_turns"
