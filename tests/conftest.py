@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from itertools import count
 
 import pytest
@@ -26,6 +26,14 @@ async def nats_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator
     """One real server for the whole run. A test that breaks its server starts one of its own."""
     async with EmbeddedServer(tmp_path_factory.mktemp("nats"), durability="process") as server:
         yield server
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Half characters, which some tests put into logs, cannot be sent from the process of a test to the one that reports."""
+    report = yield
+    report.sections = [(name, text.encode(errors="backslashreplace").decode()) for name, text in report.sections]
+    return report
 
 
 @pytest.fixture
