@@ -6,6 +6,7 @@ Servers that speak OpenAI's format differ in what they leave out, so nothing but
 from __future__ import annotations
 
 import email.utils
+import math
 from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, Final, cast
@@ -60,7 +61,8 @@ def _seconds(header: str | None, now: float) -> float | None:
         return None
     text = header.strip()
     if text.isascii() and text.replace(".", "", 1).isdigit():
-        return float(text)
+        seconds = float(text)
+        return seconds if math.isfinite(seconds) else None
     try:
         return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now)
     except (ValueError, OverflowError):

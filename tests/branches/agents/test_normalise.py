@@ -124,9 +124,10 @@ def test_an_empty_message_is_left_to_the_contract() -> None:
     ],
 )
 def test_an_error_in_the_place_of_an_answer_is_one(error: dict[str, Any], code: str, status: int | None) -> None:
-    with pytest.raises(CrystalError) as caught:
-        openai_response({"error": error})
-    assert (caught.value.code, caught.value.status) == (code, status)
+    for beside in ({}, {"choices": []}, completion({"content": None}), completion({"content": "hello"})):
+        with pytest.raises(CrystalError) as caught:
+            openai_response({**beside, "error": error})
+        assert (caught.value.code, caught.value.status) == (code, status)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +159,7 @@ def test_a_status_has_a_code(status: int, code: str) -> None:
         ("-1", None),
         ("", None),
         ("٣", None),
+        ("9" * 400, None),
     ],
 )
 def test_a_provider_says_how_long_to_wait(header: str, seconds: float | None) -> None:
