@@ -12,6 +12,7 @@ from branches.agents.cantrip import configure
 from branches.agents.medium import Medium, no_medium
 from branches.agents.options import AgentsOptions
 from branches.catalogue import Catalogue, LeafKind
+from branches.chat.entries import ChatForked
 from branches.chat.leaf import ChatLeaf, StreamingLeaf
 from branches.service import Service
 from branches.spellcasting import Substrate
@@ -81,7 +82,17 @@ class Assembly:
         chat = cast("ChatLeaf", leaf.info.load()(self._options(leaf), branch.name))
         self.chats[branch.name] = chat
         chunks = await self._chunks(branch) if isinstance(chat, StreamingLeaf) else None
-        return ChatService(branch.name, await self._journal(branch), chat, owner=self.owner, chunk_journal=chunks)
+        return ChatService(
+            branch.name,
+            await self._journal(branch),
+            chat,
+            owner=self.owner,
+            chunk_journal=chunks,
+            forks_routed=any(
+                route.source == (branch.name, branch.manifest.get(ChatForked.kind())) and route.targets
+                for route in self.config.routes
+            ),
+        )
 
     async def _agents(self, branch: Branch) -> Service:
         from branches.agents.service import AgentsService

@@ -29,6 +29,17 @@ class AgentCancel(Entry, frozen=True, kw_only=True, omit_defaults=True):
     prompt: str | None = None
 
 
+class AgentFork(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """This session, in which nothing was asked yet, goes on from `parent`, another one, as that is now.
+
+    The prompts whose correlation ids are in `without` never were: the path ends before the first of them, and with the
+    last episode that is over.
+    """
+
+    parent: str
+    without: tuple[str, ...] = ()
+
+
 class AgentThought(Entry, frozen=True, kw_only=True):
     """Reasoning that the crystal let us see."""
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from branches.agents.entries import AgentPrompt
+from typing import cast
+
+from msgspec.structs import replace
+
+from branches.agents.entries import AgentFork, AgentPrompt, AgentResponse
 from branches.agents.internal import CrystalCalled, EntityForked, EntityReturned, GateReturned
 from branches.agents.naming import continued_id, run_id, turn_id
 from branches.agents.utterances import utterance_in
@@ -26,11 +30,48 @@ async def fork(
     the ids of all its parts are one place to fork from. `crystal` names another one for the new session's entity.
     Raises `NoSuchTurn`, also for a turn that has not ended yet.
     """
-    turns = await _turns(journal, session)
-    chosen = _chosen(session, turn, turns)
+    chosen = _chosen(session, turn, (await _past(journal, session)).turns)
     entry = EntityForked(session=session, run=chosen.run, turn=chosen.turn, position=chosen.end, crystal=crystal)
     appended = await journal.append(entry, session=new_session)
     return appended.record
+
+
+async def forked(journal: Journal, asked: Record[AgentFork]) -> EntityForked | None:
+    """Where a fork that was asked for goes on from; None where nothing came before. It is the same at every time.
+
+    Raises what the journal raises.
+    """
+    place, _ = await _path(journal, asked.entry.parent, asked.position, frozenset(asked.entry.without))
+    return place
+
+
+async def _path(
+    journal: Journal, session: str, before: int, without: frozenset[str]
+) -> tuple[EntityForked | None, bool]:
+    """Where the path of a session ended before a position, and whether one of the prompts `without` cut it off.
+
+    The end may lie in one of the sessions that it comes from.
+    """
+    past, place = await _past(journal, session, before), None
+    if past.inherited is not None:
+        place, crystal = past.inherited, past.inherited.crystal
+        above, cut = await _path(journal, place.session, place.position + 1, without)
+        if cut:
+            return (replace(above, crystal=crystal) if above is not None and crystal else above), True
+    elif past.asked is not None:
+        more = without | frozenset(past.asked.entry.without)
+        place, cut = await _path(journal, past.asked.entry.parent, past.asked.position, more)
+        if cut:
+            return place, True
+    crystal = None if place is None else place.crystal
+    last = {turn.run: turn for turn in past.turns if not turn.open}
+    for prompt in past.prompts:
+        if prompt.correlation_id in without:
+            return place, True
+        turn = last.get(run_id(prompt.id))
+        if turn is not None and prompt.id in past.answered:
+            place = EntityForked(session=session, run=turn.run, turn=turn.turn, position=turn.end, crystal=crystal)
+    return place, False
 
 
 class _Turn:
@@ -45,16 +86,37 @@ class _Turn:
         return any(continued_id(base, part) == id for part in range(self.returns + 1))
 
 
-async def _turns(journal: Journal, session: str) -> list[_Turn]:
-    """The turns of a session's own entity, children's left out, each with the position where it ended."""
-    turns: list[_Turn] = []
-    roots: set[str] = set()
-    async for record in journal.read(session=session):
+class _Past:
+    """What a session's journal has of its own entity, children's turns left out."""
+
+    def __init__(self) -> None:
+        self.turns: list[_Turn] = []
+        self.prompts: list[Record[Entry]] = []
+        self.answered: set[str] = set()
+        self.inherited: EntityForked | None = None
+        self.asked: Record[AgentFork] | None = None
+
+
+async def _past(journal: Journal, session: str, before: int | None = None) -> _Past:
+    """A session up to a position: its turns, each with the position where it ended, and where it comes from."""
+    past = _Past()
+    turns, roots = past.turns, set[str]()
+    async for record in journal.read(session=session, before=before):
         entry = record.entry
-        if isinstance(entry, AgentPrompt):
-            roots.add(run_id(record.id))
-        if isinstance(entry, CrystalCalled) and entry.run in roots and turns:
-            turns[-1].open = False
+        match entry:
+            case AgentPrompt():
+                roots.add(run_id(record.id))
+                past.prompts.append(record)
+            case AgentResponse() if record.causation_id is not None:
+                past.answered.add(record.causation_id)
+            case EntityForked():
+                past.inherited = entry
+            case AgentFork() if past.asked is None and not past.prompts:
+                past.asked = cast("Record[AgentFork]", record)
+            case CrystalCalled() if entry.run in roots and turns:
+                turns[-1].open = False
+            case _:
+                pass
         said = utterance_in(record)
         if said is not None and said.run in roots:
             turns.append(_Turn(said.run, said.turn))
@@ -62,7 +124,7 @@ async def _turns(journal: Journal, session: str) -> list[_Turn]:
             turns[-1].end = record.position
             turns[-1].returns += isinstance(entry, EntityReturned | GateReturned)
             turns[-1].open = record.kind != "AgentResponse"
-    return turns
+    return past
 
 
 def _chosen(session: str, turn: str | int, turns: list[_Turn]) -> _Turn:

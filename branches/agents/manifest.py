@@ -5,6 +5,7 @@ from __future__ import annotations
 from branches.agents.entries import (
     AgentCancel,
     AgentChunk,
+    AgentFork,
     AgentPrompt,
     AgentResponse,
     AgentStreamCompleted,
@@ -48,6 +49,7 @@ AGENTS = Manifest(
         Kind(ApprovalAsked, Direction.PRODUCES, answers=(ApprovalGiven,), occasional=True),
         Kind(ApprovalGiven, Direction.ACCEPTS),
         Kind(AgentCancel, Direction.ACCEPTS),
+        Kind(AgentFork, Direction.ACCEPTS),
         *(
             Kind(entry, Direction.INTERNAL)
             for entry in (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from typing import TypeGuard, cast
 
 from branches.agents.entity import Entity, SessionUnreadable
-from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
+from branches.agents.entries import AgentCancel, AgentFork, AgentPrompt, AgentResponse
 from branches.agents.internal import EntityCast, EntityForked
 from branches.agents.naming import run_id
 from branches.agents.unanswered import is_asking
@@ -17,7 +17,7 @@ class Reading:
 
     Finished episodes go into the `entity`. `prompts` are those without a response, by id, `since` is what was recorded
     behind the last response, `cancelled` are prompts to which nobody wants an answer any more, and `position` is that
-    of the last record.
+    of the last record. `asked` is a fork that was asked for, of which it is not recorded where it goes on from.
     """
 
     def __init__(self, session: str, entity: Entity) -> None:
@@ -26,6 +26,8 @@ class Reading:
         self.since: list[Record[Entry]] = []
         self.cancelled: set[str] = set()
         self.position = 0
+        self.asked: Record[AgentFork] | None = None
+        self._inherits = False
 
     def __repr__(self) -> str:
         return f"<Reading of {self._session} to {self.position}: {len(self.prompts)} prompts, {self.entity!r}>"
@@ -35,12 +37,15 @@ class Reading:
         before = None if fork is None else fork.position + 1
         async for record in journal.read(session=self._session, lane=lane, before=before):
             if isinstance(record.entry, EntityForked):
-                await self._inherit(journal, record.entry)
-            else:
+                await self.inherit(journal, record.entry)
+            elif not isinstance(record.entry, AgentFork):
                 self._take(record, fork)
+            elif self.position == 0 and not self._inherits:  # later it would be too late
+                self.asked = self.asked or cast("Record[AgentFork]", record)
 
-    async def _inherit(self, journal: Journal, fork: EntityForked) -> None:
+    async def inherit(self, journal: Journal, fork: EntityForked) -> None:
         """Take in the path to the turn that this session was forked from (LOOM-4)."""
+        self.asked, self._inherits = None, True
         if self.entity.crystal is None:
             self.entity.crystal = fork.crystal
         origin = Reading(fork.session, self.entity)

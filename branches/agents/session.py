@@ -15,9 +15,10 @@ from branches.agents.chunks import Stream
 from branches.agents.code import CodeRun
 from branches.agents.codec import AgentsCodec
 from branches.agents.entity import Entity
-from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
+from branches.agents.entries import AgentCancel, AgentFork, AgentPrompt, AgentResponse
 from branches.agents.family import Family
 from branches.agents.files import GivenFiles, images_of
+from branches.agents.forking import forked
 from branches.agents.internal import ContextFolded, CrystalCalled, EntityCast, SandboxKept
 from branches.agents.medium import CodeEnding
 from branches.agents.naming import run_id
@@ -128,6 +129,8 @@ class Session:
         """Take in what the journal has of this session: finished episodes as its entity, the rest to go on with."""
         assert self._claim is not None
         reading = await self._read(Lane.IN if self._claim.is_first else None)
+        if reading.asked is not None:
+            await self._fork(reading, reading.asked)
         self._cancelled |= reading.cancelled
         self._prompts.extend(prompt for prompt in reading.prompts.values() if is_asking(prompt))
         self._unfinished = reading.since
@@ -135,6 +138,14 @@ class Session:
         arrived, self._arrived = self._arrived, []
         for record in arrived:
             self.take(record)
+
+    async def _fork(self, reading: Reading, asked: Record[AgentFork]) -> None:
+        """Go on from where a fork was asked for, which is recorded once."""
+        place = await forked(self._shop.journal, asked)
+        if place is not None:
+            id = derive_id(asked.id, "forked")
+            await self._shop.journal.append(place, session=self.name, id=id, cause=asked, expect=self._claim)
+            await reading.inherit(self._shop.journal, place)
 
     async def _read(self, lane: Lane | None = None) -> Reading:
         reading = Reading(self.name, Entity(self.name, self._shop))

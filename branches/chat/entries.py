@@ -107,5 +107,12 @@ class ChatBegunAnew(Entry, frozen=True, kw_only=True):
     session: str
 
 
+class ChatForked(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """This session goes on from `parent`, another one, as that is now but for the messages `without`, by their ids."""
+
+    parent: str
+    without: tuple[str, ...] = ()
+
+
 class ChatSettled(Mark, frozen=True, kw_only=True):
     """Every draft up to this position of the journal is settled, so that a start need not look there again."""

@@ -23,6 +23,10 @@ class DeliveryFailed(Exception):
     """
 
 
+class ForkRefused(Exception):
+    """Raised by `ChatPort.fork` for what cannot be done; its text tells the person why."""
+
+
 class ChatPort(Protocol):
     """What a leaf hands messages to."""
 
@@ -73,6 +77,15 @@ class ChatPort(Protocol):
 
     async def taken_since(self, time: float) -> Taken:
         """What was recorded since then, in seconds since the epoch, in any session of any conversation."""
+        ...
+
+    async def fork(self, conversation: str, message_id: str, *, back: int = 0, into: str | None = None) -> str:
+        """What is said there from now on goes on from this conversation as it was `back` messages of people ago.
+
+        It is a session of its own, which this gives, and the one until now stays as it is. `into` names a conversation
+        that has not begun: then that one goes on from here, and this one stays where it is. Asked again under the
+        same id it changes nothing. Raises `ForkRefused`, and what `receive` raises.
+        """
         ...
 
     async def prompt_of(self, message: Record[ChatEfferent]) -> Record[ChatAfferent] | None:

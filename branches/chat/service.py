@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from typing import Any, cast
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -19,12 +19,22 @@ from branches.chat.entries import (
     ChatDelivered,
     ChatEfferent,
     ChatEfferentDraft,
+    ChatForked,
     ChatQuestion,
     ChatSettled,
     ChatUndelivered,
 )
-from branches.chat.leaf import ActiveLeaf, ChatLeaf, DeliveryFailed, Remembered, RemindingLeaf, StreamingLeaf
-from branches.chat.sessions import Sessions, conversation_of
+from branches.chat.forks import Forks
+from branches.chat.leaf import (
+    ActiveLeaf,
+    ChatLeaf,
+    DeliveryFailed,
+    ForkRefused,
+    Remembered,
+    RemindingLeaf,
+    StreamingLeaf,
+)
+from branches.chat.sessions import Sessions, conversation_of, session_of
 from branches.chat.showing import Showing
 from branches.chat.taken import Taken
 from branches.claims import Claims
@@ -34,7 +44,6 @@ from journals import Entry, IdConflict, Journal, Record, Unreadable, derive_id, 
 from policies import Clock, SystemClock
 
 _ARRIVING = (*ASKED_TO_SEND, ChatAnswer.kind())
-_HISTORY = (ChatAfferent, ChatEfferent, ChatAnswer, ChatActivity)
 _FROM_OUTSIDE = (ChatAfferent.kind(), ChatAnswer.kind())
 _PROMPTS = 200
 
@@ -55,13 +64,16 @@ class ChatService:
         *,
         owner: str,
         chunk_journal: Journal | None = None,
+        forks_routed: bool = True,
         settled_every: int = SETTLED_EVERY,
         clock: Clock | None = None,
     ) -> None:
+        """`forks_routed` says whether the agents hear of forks; where they do not, there are none."""
         self._name, self._journal, self._leaf = name, journal, leaf
         self._chunks, self._clock = chunk_journal, clock or SystemClock()
         self._claims = Claims(journal, owner)
-        self._sessions = Sessions(journal, self._claims)
+        self._sessions, self._forks = Sessions(journal, self._claims), Forks(journal)
+        self._forks_routed = forks_routed
         self._settled = Settled(journal, self._claims, ChatSettled, SETTLED_SESSION, every=settled_every)
         self._waiting: dict[str, deque[Record[Entry]]] = {}
         self._asked: dict[str, int] = {}
@@ -113,12 +125,9 @@ class ChatService:
         """The id of what a message is recorded as: a prompt or an answer, whichever it was first."""
         return random_id() if message_id is None else derive_id("afferent", self._name, message_id)
 
-    async def history(self, conversation: str, after: int = 0) -> AsyncIterator[Remembered]:
+    def history(self, conversation: str, after: int = 0) -> AsyncIterator[Remembered]:
         """See `ChatPort.history`."""
-        kinds = [kind.kind() for kind in _HISTORY]
-        async for record in self._journal.read(after=after, session=conversation, kinds=kinds):
-            if isinstance(record.entry, _HISTORY):
-                yield cast("Any", record)
+        return self._forks.history(conversation, after)
 
     async def begin_anew(self, conversation: str, message_id: str) -> str:
         """See `ChatPort.begin_anew`."""
@@ -135,6 +144,24 @@ class ChatService:
                     conversations.add(conversation_of(record.session))
                     ids.add(record.id)
         return Taken(conversations, ids, self._said_id)
+
+    async def fork(self, conversation: str, message_id: str, *, back: int = 0, into: str | None = None) -> str:
+        """See `ChatPort.fork`."""
+        id = derive_id("fork", self._name, message_id)
+        session = session_of(conversation, id) if into is None else into
+        begun = await self._forks.of(session)
+        if begun is None or begun.id != id:
+            if not self._forks_routed:
+                raise ForkRefused("this coven does not fork: its covenant has no route `ChatForked -> AgentFork`")
+            if await self._journal.last(session=session) is not None:
+                raise ForkRefused("the conversation that shall go on from here has begun already")
+            parent = await self._sessions.of(conversation)
+            entry = ChatForked(parent=parent, without=await self._forks.newest(parent, back))
+            await self._claims.take(session)
+            await self._journal.append(entry, session=session, id=id, correlation_id=id, origin=self._name)
+        if into is None:
+            await self._sessions.begin_anew(conversation, id)
+        return session
 
     async def prompt_of(self, message: Record[ChatEfferent]) -> Record[ChatAfferent] | None:
         """See `ChatPort.prompt_of`. It is looked for among the newest of its conversation."""
@@ -159,6 +186,7 @@ class ChatService:
         """
         self._claims.clear()
         self._sessions.clear()
+        self._forks.clear()
         self._waiting.clear()
         self._asked.clear()
         connected = asyncio.Event()

@@ -17,6 +17,11 @@ def conversation_of(session: str) -> str:
     return session.partition(_MARK)[0]
 
 
+def session_of(conversation: str, id: str) -> str:
+    """The session that a conversation begins anew with under this id."""
+    return f"{conversation}{_MARK}{id[:8]}"
+
+
 class Sessions:
     """The newest session of each conversation, read from the journal when it is first asked for."""
 
@@ -40,7 +45,7 @@ class Sessions:
     async def begin_anew(self, conversation: str, id: str) -> str:
         """A new session, recorded under this id; the one of the first time when the id was used."""
         await self.of(conversation)
-        session = f"{conversation}{_MARK}{id[:8]}"
+        session = session_of(conversation, id)
         beginnings = f"{conversation}{_MARK}"
         claim = await self._claims.take(beginnings)
         appended = await self._journal.append(ChatBegunAnew(session=session), session=beginnings, id=id, expect=claim)

@@ -9,6 +9,7 @@ from branches.agents.crystal import Sampling, ToolCall, Usage
 from branches.agents.entries import (
     AgentCancel,
     AgentChunk,
+    AgentFork,
     AgentPrompt,
     AgentResponse,
     AgentStreamCompleted,
@@ -53,6 +54,7 @@ from branches.chat.entries import (
     ChatDelivered,
     ChatEfferent,
     ChatEfferentDraft,
+    ChatForked,
     ChatQuestion,
     ChatSettled,
     ChatStreamCompleted,
@@ -98,6 +100,7 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
         ChatDelivered(efferent="e-1", receipt="r-1"),
         ChatUndelivered(efferent="e-2", error="the channel is gone"),
         ChatBegunAnew(session="room~1a2b3c4d"),
+        ChatForked(parent="room", without=("m-3", "m-4")),
         ChatSettled(position=42),
         ChatAfferent(sender="ada", text="what is this?", attachments=(IMAGE,)),
         ChatEfferentDraft(text="a chart", attachments=(IMAGE,)),
@@ -105,6 +108,7 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
     ),
     "agents": (
         AgentPrompt(sender="ada", text="what files are here?"),
+        AgentFork(parent="room", without=("m-3", "m-4")),
         AgentCancel(prompt="p-1"),
         AgentThought(sender="agents", text="I should look"),
         AgentResponse(

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from branches.agents.internal import EntityForked
 from branches.agents.loom._loom import Loom
 from branches.agents.loom._weaver import KINDS, Weaver
-from journals import Entry, Journal, Record
+from journals import Entry, Journal, Lane, Record
 
 
 def weave(records: Iterable[Record[Entry]]) -> Loom:
@@ -46,10 +46,13 @@ async def _ancestors(journal: Journal, session: str) -> list[str]:
 
 
 async def _forked_from(journal: Journal, session: str) -> str | None:
-    """What a session was forked from, which its first record says."""
+    """What a session was forked from, which it says before anything happens in it."""
     async with aclosing(journal.read(session=session)) as records:
         async for record in records:
-            return record.entry.session if isinstance(record.entry, EntityForked) else None
+            if isinstance(record.entry, EntityForked):
+                return record.entry.session
+            if record.lane is Lane.OUT:
+                return None
     return None
 
 
