@@ -52,9 +52,9 @@ class PipedConsole(Console):
         if line is None:
             print("a question is open; `coven run` asks it again", file=sys.stderr, flush=True)
             return False
-        asked = self._questions.popleft().entry
-        answer = fitting(line, asked.choices) or line.strip()
-        await port.answer(self._options.session, asked.question or "", answer, self._options.sender, random_id())
+        asked = self._questions.popleft()
+        answer = fitting(line, asked.entry.choices) or line.strip()
+        await port.answer(asked.session, asked.entry.question or "", answer, self._options.sender, random_id())
         return True
 
     async def _print(self, message: Record[ChatEfferent]) -> None:

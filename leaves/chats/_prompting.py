@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -10,7 +11,7 @@ import msgspec
 
 from branches.chat import ChatChunk, ChatEfferent, ChatStreamCompleted
 from branches.chat.entries import ChatActivity
-from branches.chat.leaf import ChatPort
+from branches.chat.leaf import ChatPort, ForkRefused
 from journals import Record, random_id
 from leaves.chats._terminal import visible
 from leaves.chats._writing import Writing
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 PROMPT = "you> "
+FORK = re.compile(r"/fork(?:\s+(?P<back>\d{1,4}))?(?:\s+(?P<text>\S.*))?", re.DOTALL)
 HELP = """\
 Type a message and press Enter; pasted lines stay one message.
   Alt-Enter, or \\ at the end of a line and Enter: go on in a new line
   Up, Ctrl-R: what was typed before
+  /fork   go on in a copy of this conversation; what was said until now stays as it is
+  /fork N [text]  go on from before your last N messages, and say this instead
+  /reset  begin a new conversation, which knows nothing of this one
   /help   show this
   /quit   stop everything in order, as Ctrl-D and Ctrl-C do; starting again goes on with this conversation
 In another terminal, `coven journal tail chat` shows what is recorded.
@@ -68,15 +73,31 @@ class PromptingConsole(Console):
                         return
                     case "/help":
                         await self._put(HELP)
+                    case "/reset":
+                        await port.begin_anew(self.session, random_id())
+                        await self._put("A new conversation begins here.\n\n")
+                    case word if (found := FORK.fullmatch(word)) is not None:
+                        await self._fork(port, int(found["back"] or 0), found["text"])
                     case word if word.startswith("/") and word[1:].isalpha():
                         await self._put(f"{word} is no command, and was not sent; /help lists the commands\n")
                     case _:
                         self._typed = Typed(random_id(), text)
 
+    async def _fork(self, port: ChatPort, back: int, text: str | None) -> None:
+        """Go on from an earlier moment, with this text where one is given."""
+        try:
+            await port.fork(self.session, random_id(), back=back)
+        except ForkRefused as refused:
+            await self._put(f"not forked: {refused}\n")
+            return
+        where = f"before your last {'message' if back == 1 else f'{back} messages'}" if back else "here, in a copy"
+        await self._put(f"This conversation goes on from {where}.\n\n")
+        self._typed = None if text is None else Typed(random_id(), text)
+
     async def show(self, chunk: Record[ChatChunk | ChatStreamCompleted]) -> None:
         """See `StreamingLeaf.show`. A stream that has ended waits for its message, which ends the line."""
         entry = chunk.entry
-        if chunk.session != self._options.session or not isinstance(entry, ChatChunk):
+        if not self.is_here(chunk.session) or not isinstance(entry, ChatChunk):
             return
         lines = self._writing.add(
             entry.stream, chunk.correlation_id, visible(entry.text), f"{self._sender}> ", self._room()
@@ -88,7 +109,7 @@ class PromptingConsole(Console):
 
     async def show_activity(self, activity: Record[ChatActivity]) -> None:
         """See `ActiveLeaf.show_activity`: a faint line for each call, and for each that failed."""
-        if activity.session != self.session:
+        if not self.is_here(activity.session):
             return
         line = one_line(activity.entry, self._columns)
         if line is not None:

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from branches.chat import ChatEfferent
 from branches.chat.leaf import ChatPort, DeliveryFailed
+from branches.chat.sessions import conversation_of
 from journals import Entry, InvalidEntry, Record
 
 
@@ -59,6 +60,10 @@ class Console:
         """The name of its one conversation."""
         return self._options.session
 
+    def is_here(self, session: str) -> bool:
+        """Whether a session is one of this conversation's."""
+        return session == self.session or conversation_of(session) == self.session
+
     async def run(self, port: ChatPort, ready: Callable[[], None]) -> None:
         """See `ChatLeaf.run`. Run again after a failure, it first sends what it could not send before."""
         raise NotImplementedError
@@ -69,7 +74,7 @@ class Console:
         Raises `DeliveryFailed` for a conversation that is not this one, `Finished` when nobody reads any more: what
         was not printed is printed at the next start.
         """
-        if message.session != self._options.session:
+        if not self.is_here(message.session):
             raise DeliveryFailed(
                 f"the console has one conversation, {self._options.session!r}; this message is for {message.session!r}"
             )
@@ -94,8 +99,8 @@ class Console:
         self._typed = typed
         try:
             if self._questions and (answer := fitting(typed.text, self._questions[0].entry.choices)) is not None:
-                asked = self._questions[0].entry.question or ""
-                await port.answer(self._options.session, asked, answer, self._options.sender, typed.id)
+                asked = self._questions[0]
+                await port.answer(asked.session, asked.entry.question or "", answer, self._options.sender, typed.id)
                 self._questions.popleft()
                 return None
             return await port.receive(self._options.session, self._options.sender, typed.text, typed.id)

@@ -212,3 +212,48 @@ def test_an_activity_on_one_line_drives_no_terminal_and_fits_it():
     assert line.startswith("  fs.write_text [2Jxxx")
     assert line.endswith("x…")
     assert len(line) < 60
+
+
+async def sessions(opened, *texts: str) -> list[str]:
+    """Say these; gives the session of each."""
+    found: list[str] = []
+    for text in texts:
+        opened.terminal.type(f"{text}\r")
+        record = await opened.journal.wait_for(
+            lambda r, text=text: r.kind == "ChatAfferent" and r.entry.text == text, timeout=20
+        )
+        found.append(record.session)
+    return found
+
+
+async def test_fork_goes_on_from_an_earlier_message_and_is_answered_in_the_same_place(room):
+    async with room() as opened:
+        await sessions(opened, "one", "two")
+        opened.terminal.type("/fork 1 another two\r")
+        await opened.terminal.drawn("goes on from before your last message.")
+        prompt = await opened.heard("another two")
+        forked = (await opened.journal.wait_for(lambda r: r.kind == "ChatForked", timeout=20)).session
+        assert (await sessions(opened, "three")) == [forked]
+        draft = ChatEfferentDraft(text="An answer.", sender="hearth")
+        await opened.journal.append(draft, session=forked, correlation_id=prompt)
+        await opened.terminal.drawn("hearth> An answer.")
+        await opened.journal.append(
+            ChatQuestion(correlation_id="q", question="Sure?", choices=("yes", "no")), session=forked
+        )
+        await opened.terminal.drawn("yes/no>")
+        opened.terminal.type("yes\r")
+        answer = await opened.journal.wait_for(lambda r: r.kind == "ChatAnswer", timeout=20)
+        assert answer.session == forked
+        opened.terminal.type("/fork 9\r")
+        await opened.terminal.drawn("not forked: this conversation has 3 messages, so it cannot go back 9")
+    async with room() as opened:
+        assert await sessions(opened, "four") == [forked]
+
+
+async def test_reset_begins_a_conversation_that_knows_nothing_of_the_last_one(room):
+    async with room() as opened:
+        (first,) = await sessions(opened, "one")
+        opened.terminal.type("/reset\r")
+        await opened.terminal.drawn("A new conversation begins here.")
+        (second,) = await sessions(opened, "two")
+        assert first == "console" != second
