@@ -20,8 +20,11 @@ from branches.attachment import Attachment
 from policies import Snapshot
 
 NUDGE = "Go on. When the task is complete, call the gate `done` with your answer."
-OBSERVATION_CHARS: Final = 400_000
-"""How many characters of one observation the crystal is shown: some 100,000 tokens. The loom has it whole."""
+SHOWN_CHARS: Final = 400_000
+"""How many characters of one intent or observation the crystal is shown: some 100,000 tokens. The loom has it whole.
+
+A context that is too long for its crystal would fail its episode and all that follow.
+"""
 _NOT_RUN = "not_run: the episode ended before this call"
 _encoder = msgspec.json.Encoder()
 
@@ -71,7 +74,7 @@ class EntityContext:
             self._recast(cast)
         if context is not None:
             self._system.append(self._add(Message("system", f"Context:\n{_encoder.encode(context).decode()}")))
-        self._intents.append(self._add(Message("user", intent, images=images)))
+        self._intents.append(self._add(Message("user", shortened(intent, SHOWN_CHARS), images=images)))
 
     def request(self) -> None:
         """The crystal is about to be asked. Roles must alternate: after its own words it is nudged."""
@@ -97,12 +100,11 @@ class EntityContext:
     def observe(self, observation: Observation) -> None:
         """The next of the utterance's calls has been answered.
 
-        Of an ephemeral gate's result a placeholder is shown, and of one that no crystal could take both its ends: a
-        context that is too long for its crystal would fail this episode and all that follow.
+        Of an ephemeral gate's result a placeholder is shown, and of one that no crystal could take both its ends.
         """
         call = self._unanswered.pop(0)
         hidden = observation.gate in self._ephemeral and not observation.is_error
-        text = f"[ephemeral:{observation.gate}]" if hidden else shortened(observation.text, OBSERVATION_CHARS)
+        text = f"[ephemeral:{observation.gate}]" if hidden else shortened(observation.text, SHOWN_CHARS)
         self._current.append(self._add(Message("tool", text, tool_call_id=call.id, is_error=observation.is_error)))
 
     def close(self) -> None:

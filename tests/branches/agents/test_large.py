@@ -9,12 +9,12 @@ import pytest
 from branches.agents.call import Call
 from branches.agents.cantrip import Cantrip
 from branches.agents.circle import circle
-from branches.agents.context import OBSERVATION_CHARS
+from branches.agents.context import SHOWN_CHARS
 from branches.agents.crystal import CrystalResponse
 from branches.agents.loom import Loom, export_loom, import_loom, read_loom
 from branches.agents.wards import Ward
 from coven.testing import ScriptedCrystal, calls, finishes, says
-from coven.testing.scripted import runs
+from coven.testing.scripted import fails, runs
 from journals import Store
 from leaves.mediums.javascript import JavaScript
 from leaves.mediums.python import Python
@@ -62,8 +62,20 @@ async def test_a_gates_result_is_recorded_whole_and_shown_in_part(store: Store) 
     first, again = crystal.requests[1].messages[-1], crystal.requests[2].messages[2]
     assert first == again, "after a restart the crystal is shown the same"
     shown = first.content or ""
-    assert (shown[0], shown[-1], len(shown) // 1000) == ("<", ">", OBSERVATION_CHARS // 1000)
-    assert f"({SIZE - OBSERVATION_CHARS} characters left out)" in shown
+    assert (shown[0], shown[-1], len(shown) // 1000) == ("<", ">", SHOWN_CHARS // 1000)
+    assert f"({SIZE - SHOWN_CHARS} characters left out)" in shown
+
+
+async def test_an_intent_is_recorded_whole_and_shown_in_part(store: Store) -> None:
+    bench, crystal = Bench(store), ScriptedCrystal([fails(400, "it is still too long"), says("ok")])
+    async with bench.serve(crystal):
+        assert (await bench.talk(huge())).ending == "failed"
+        assert (await bench.talk("go on")).text == "ok"
+    first, again = (request.messages for request in crystal.requests)
+    assert list(again)[:1] == list(first)
+    assert f"({SIZE - SHOWN_CHARS} characters left out)" in (first[0].content or "")
+    assert (await read_loom(await bench.open())).turns[0].intent == huge()
+    assert await largest_message(bench) < INLINE
 
 
 async def test_a_result_that_is_larger_than_may_be_is_refused(store: Store) -> None:
