@@ -30,7 +30,7 @@ async def nats_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Half characters, which some tests put into logs, cannot be sent from the process of a test to the one that reports."""
+    """Half characters, which some tests put into logs, cannot be sent to the process that reports."""
     report = yield
     report.sections = [(name, text.encode(errors="backslashreplace").decode()) for name, text in report.sections]
     return report
