@@ -59,12 +59,14 @@ class Writing(NamedTuple):
     """An entry on its way into the journal. Without a correlation id of its own it has that of the run's cause.
 
     `makes` is the call that an outcome's entry makes as well: it is known before the entry is written, so that its
-    answer finds it, however soon it comes.
+    answer finds it, however soon it comes. One that `ends` something for good is written to its end once it was begun,
+    also when the run is cancelled meanwhile: whoever says how it ended instead must know that it has ended already.
     """
 
     entry: Entry
     correlation_id: str | None = None
     makes: Called | None = None
+    ends: bool = False
 
 
 class Returned(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -188,12 +189,21 @@ class Recorder:
         return self._observed(call, written)
 
     async def write_outcome(self, call: Call, steps: Sequence[Step]) -> Outcome:
-        """Record what the call came to. Raises what `Journal.append` raises."""
+        """Record what the call came to; see `Writing.ends`. Raises what `Journal.append` raises."""
         writings = self._outcome(call, steps, "outcome")
         for _, writing in writings:
             if writing.makes is not None:
                 self._open_unclaimed(writing.makes)
-        return self._observed(call, await self._append(writings))
+        writing = self._append(writings)
+        if not any(each.ends for _, each in writings):
+            return self._observed(call, await writing)
+        task = asyncio.ensure_future(writing)
+        try:
+            return self._observed(call, await asyncio.shield(task))
+        except asyncio.CancelledError:
+            await asyncio.wait([task])
+            self._observed(call, task.result())
+            raise
 
     async def write_missing(self, call: Call, steps: Sequence[Step]) -> None:
         """Record a fault where no answer came; it counts if the tail brings it before an answer."""

@@ -162,7 +162,8 @@ class AgentsCodec:
         (step,) = steps
         payload, policy = step.payload, call.action.policy
         if policy == LOOP:
-            return [Writing(AgentResponse(sender=self._sender, **_ended(payload), attachments=self._attached()))]
+            response = AgentResponse(sender=self._sender, **_ended(payload), attachments=self._attached())
+            return [Writing(response, ends=True)]
         if policy == CRYSTAL:
             return self._encode_crystal(call, step)
         if policy == FOLD:
@@ -199,9 +200,9 @@ class AgentsCodec:
         if call.action.payload["text_ends"] and not said.tool_calls:
             text, last = said.content or "", last_turn(said, turn)
             if run == self._run:
-                files = self._attached()
-                return [*thoughts, Writing(AgentResponse(sender=self._sender, text=text, last=last, attachments=files))]
-            return [*thoughts, Writing(EntityReturned(text=text, last=last), correlation_id=run)]
+                response = AgentResponse(sender=self._sender, text=text, last=last, attachments=self._attached())
+                return [*thoughts, Writing(response, ends=True)]
+            return [*thoughts, Writing(EntityReturned(text=text, last=last), correlation_id=run, ends=True)]
         if said.first is not None:
             calling = calling_entry(said, said.first, run, turn, self._scope(call))
             made = _called(calling, run)

@@ -58,6 +58,8 @@ class Episode:
         self.folds = Folds(cantrip, context, surroundings, run)
         self._deadline: Deadline | None = None
         self._last_error: str | None = None
+        self.is_whole = False
+        """Whether it ended behind a turn and not within one, so that its journal tells all that its context holds."""
 
     def __repr__(self) -> str:
         return f"<Episode {self.run} {self._context!r} calls={self._called.total()} errors={self._errors}>"
@@ -80,7 +82,9 @@ class Episode:
                 self._surroundings.abandon(self.run)
                 return self._truncated("max_seconds", turn)
             if ended is not None:
+                self.is_whole = ended.payload["ending"] == "terminated"
                 return ended
+        self.is_whole = True
         return self._truncated("max_turns", turn)
 
     def look(self) -> None:

@@ -79,19 +79,19 @@ class Family:
         self.clock, self.open_stream, self._recorder, self._past = clock, open_stream, recorder, past
         self.budget = Budget(cantrip.circle.wards.max_tokens)
         self._timeout, self._medium, self._keep = tool_timeout_s, medium, keep
-        self._root = Episode(cantrip, cast, context, workspace, self, run=recorder.run, images=images)
-        self._episodes: dict[str, Episode] = {recorder.run: self._root}
+        self.root = Episode(cantrip, cast, context, workspace, self, run=recorder.run, images=images)
+        self._episodes: dict[str, Episode] = {recorder.run: self.root}
         self._parents: dict[str, Episode] = {}
         self.registry = PolicyRegistry()
         self._register(cantrip)
 
     def __repr__(self) -> str:
         children, asked = len(self._episodes) - 1, len(self._parents)
-        return f"<Family of {self._root!r}, {children} children at work, {asked} calls that ask for some>"
+        return f"<Family of {self.root!r}, {children} children at work, {asked} calls that ask for some>"
 
     def action(self, intent: str) -> Action:
         """The root action of the run."""
-        return Action(LOOP, {"intent": intent}, self._menu(self._root.cantrip))
+        return Action(LOOP, {"intent": intent}, self._menu(self.root.cantrip))
 
     def recorded(self, call: str) -> Outcome | None:
         """See `Surroundings.recorded`."""
@@ -138,7 +138,7 @@ class Family:
 
     async def ran(self, episode: Episode, call: str, run: CodeRun) -> None:
         """See `Surroundings.ran`."""
-        if self._keep is not None and episode is self._root:
+        if self._keep is not None and episode is self.root:
             await self._keep(call, run)
 
     def _register(self, cantrip: Cantrip) -> None:
@@ -161,7 +161,7 @@ class Family:
             add(PolicyInfo(name=gate.name, kind=PolicyKind.EFFECT, function=None, timeout_s=self._timeout))
 
     async def _live(self, action: Action, ctx: Context) -> list[Step]:
-        return [await self._root.live(ctx, action.payload["intent"])]
+        return [await self.root.live(ctx, action.payload["intent"])]
 
     async def _ask(self, action: Action, ctx: Context) -> list[Step]:
         return [await self._episodes[action.payload["run"]].ask(ctx)]

@@ -197,15 +197,15 @@ class Session:
         root = Call(run, "", "", family.action(prompt.entry.text))
         self._cut = True
         try:
-            (ended,) = (await self._perform(prompt, Run(root, family.registry, recorder, shop.clock))).steps
-            self._cut = not _is_whole(ended)
+            await self._perform(prompt, Run(root, family.registry, recorder, shop.clock))
+            self._cut = not family.root.is_whole
         except EpisodeCancelled:
-            await recorder.write_outcome(root, [ending("I was asked to stop.", "cancelled")])
+            await self._end(root, recorder, ending("I was asked to stop.", "cancelled"))
         except NonDeterminismError as drift:
             # The job has failed, its ledger is safe, and the conversation goes on: this is the boundary for that.
             _log.error("the episode of prompt %s in session %r failed: %s", prompt.id, self.name, drift)
             text = "I could not go on with this: my program has changed since I began. Please ask again."
-            await recorder.write_outcome(root, [ending(text, "failed")])
+            await self._end(root, recorder, ending(text, "failed"))
         finally:
             self._recorder = None
             entity.leave()
@@ -213,14 +213,20 @@ class Session:
         if self._cut:
             await entity.close()
 
-    async def _perform(self, prompt: Record[AgentPrompt], run: Run) -> Outcome:
+    @staticmethod
+    async def _end(root: Call, recorder: Recorder, how: Step) -> None:
+        """Record how an episode ended that could not say it itself; unless it has, in that very moment."""
+        if recorder.root.outcome is None:
+            await recorder.write_outcome(root, [how])
+
+    async def _perform(self, prompt: Record[AgentPrompt], run: Run) -> None:
         """Perform the run. Raises `EpisodeCancelled` when the asker no longer wants it."""
         if prompt.id in self._cancelled:
             raise EpisodeCancelled
         task = asyncio.ensure_future(run.execute())
         self._running = prompt.id, task
         try:
-            return await task
+            await task
         except asyncio.CancelledError:
             task.cancel()
             await asyncio.wait([task])
@@ -257,8 +263,3 @@ class Session:
     def _streams(self, prompt: Record[AgentPrompt]) -> Callable[[str], Stream] | None:
         chunks = self._shop.chunks
         return None if chunks is None else lambda id: chunks.open(prompt, id)
-
-
-def _is_whole(ended: Step) -> bool:
-    """Whether an episode ended behind a turn and not within one, so that its journal tells all that its entity saw."""
-    return ended.payload["ending"] == "terminated" or ended.payload["ward"] == "max_turns"
