@@ -43,7 +43,16 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, tag="answer", tag_field=
     text: _Text
 
 
-Asked: TypeAlias = Say | Answer
+class Fork(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field="type"):
+    """The conversation `into`, a new one, goes on from here as it was `back` messages ago, and begins with `text`."""
+
+    id: _Id
+    into: _Conversation
+    back: Annotated[int, Meta(ge=0, le=10_000)] = 0
+    text: _Text | None = None
+
+
+Asked: TypeAlias = Say | Answer | Fork
 
 
 class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag="welcome", tag_field="type"):
@@ -96,6 +105,13 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_field="t
     prompt: str | None
 
 
+class Forked(msgspec.Struct, frozen=True, kw_only=True, tag="forked", tag_field="type"):
+    """What was asked under this id is done: the conversation `into` is there."""
+
+    id: str
+    into: str
+
+
 class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused", tag_field="type"):
     """What the page sent under this id will never be recorded."""
 
@@ -103,4 +119,4 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused", tag_fiel
     reason: str
 
 
-Told: TypeAlias = Welcome | Said | Answered | Active | Piece | Refused
+Told: TypeAlias = Welcome | Said | Answered | Active | Piece | Forked | Refused

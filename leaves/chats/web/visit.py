@@ -11,9 +11,23 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from branches.chat import ChatAfferent, ChatEfferent
 from branches.chat.entries import ChatActivity, ChatAnswer
-from branches.chat.leaf import ChatPort, Remembered
+from branches.chat.leaf import ChatPort, ForkRefused, Remembered
 from journals import InvalidEntry
-from leaves.chats.web.messages import Active, Answer, Answered, Asked, Hello, Piece, Refused, Said, Say, Told, Welcome
+from leaves.chats.web.messages import (
+    Active,
+    Answer,
+    Answered,
+    Asked,
+    Fork,
+    Forked,
+    Hello,
+    Piece,
+    Refused,
+    Said,
+    Say,
+    Told,
+    Welcome,
+)
 
 SESSIONS = "web-"
 """What the sessions of pages begin with."""
@@ -50,7 +64,7 @@ class Visit:
         self._news.set()
         self._more = True
         self._pieces: deque[Piece] = deque()
-        self._refused: deque[Refused] = deque()
+        self._replies: deque[Refused | Forked] = deque()
 
     def __repr__(self) -> str:
         return f"<Visit {self.session} at {self._place}>"
@@ -88,8 +102,8 @@ class Visit:
         while True:
             await self._news.wait()
             self._news.clear()
-            while self._refused:
-                await self._tell(self._refused.popleft())
+            while self._replies:
+                await self._tell(self._replies.popleft())
             while self._more or self._pieces:
                 if self._more:
                     self._more = False
@@ -111,10 +125,13 @@ class Visit:
                 return
             try:
                 reason = await self._record(asked)
-            except InvalidEntry as error:
+            except (InvalidEntry, ForkRefused) as error:
                 reason = str(error)
             if reason is not None:
-                self._refused.append(Refused(id=asked.id, reason=reason))
+                self._replies.append(Refused(id=asked.id, reason=reason))
+                self._news.set()
+            elif isinstance(asked, Fork):
+                self._replies.append(Forked(id=asked.id, into=asked.into))
                 self._news.set()
             else:
                 self._recorded(self.session)
@@ -127,6 +144,12 @@ class Visit:
                 return "a message has a text"
             await self._port.receive(self.session, self._sender, asked.text, id)
             return None
+        if isinstance(asked, Fork):
+            into = SESSIONS + asked.into
+            await self._port.fork(self.session, id, back=asked.back, into=into)
+            if asked.text is not None and asked.text.strip():
+                await self._port.receive(into, self._sender, asked.text, f"{into}/{asked.id}")
+            return None
         question = await self._question(asked)
         if question is None:
             return "this conversation has no such question"
@@ -137,14 +160,15 @@ class Visit:
 
     async def _question(self, asked: Answer) -> ChatEfferent | None:
         async for record in self._port.history(self.session):
-            if isinstance(record.entry, ChatEfferent) and record.entry.question == asked.question:
+            here = record.session == self.session
+            if here and isinstance(record.entry, ChatEfferent) and record.entry.question == asked.question:
                 return record.entry
         return None
 
 
 def told(record: Remembered, session: str) -> Said | Answered | Active:
-    """What the page gets of a record."""
-    entry = record.entry
+    """What the page gets of a record. What was asked in the conversation that this one comes from is asked no more."""
+    entry, here = record.entry, record.session == session
     if isinstance(entry, ChatActivity):
         return Active(
             position=record.position,
@@ -154,6 +178,8 @@ def told(record: Remembered, session: str) -> Said | Answered | Active:
             call=entry.correlation_id,
         )
     if isinstance(entry, ChatAnswer):
+        if not here:
+            return Said(position=record.position, sender=entry.by, text=entry.answer)
         return Answered(position=record.position, question=entry.correlation_id, text=entry.answer)
     if isinstance(entry, ChatAfferent):
         mine = (entry.message_id or "").removeprefix(f"{session}/")
@@ -163,6 +189,6 @@ def told(record: Remembered, session: str) -> Said | Answered | Active:
         sender=entry.sender,
         text=entry.text,
         prompt=record.correlation_id,
-        question=entry.question,
-        choices=entry.choices,
+        question=entry.question if here else None,
+        choices=entry.choices if here else (),
     )

@@ -7,14 +7,22 @@ const random = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) 
 
 const kept = {
   get(key, other) { try { return JSON.parse(localStorage.getItem("coven." + key)) ?? other; } catch { return other; } },
-  set(key, value) { try { localStorage.setItem("coven." + key, JSON.stringify(value)); } catch { /* only for this visit */ } },
+  set(key, value) {
+    try {
+      if (value === undefined) localStorage.removeItem("coven." + key);
+      else localStorage.setItem("coven." + key, JSON.stringify(value));
+    } catch { /* only for this visit */ }
+  },
 };
 
 let conversation = kept.get("conversation", null) ?? random();
-let outbox = kept.get("outbox", []); // what was not confirmed yet; it is sent again under the same id
+let outbox = kept.get(`outbox.${conversation}`, []); // what was not confirmed yet; it is sent again under the same id
+let others = kept.get("conversations", []); // those of this browser, the newest first
 let place = 0; // the position up to which this page shows the conversation
 let socket = null, wait = 500, timer = null;
 const streams = new Map(), ended = new Set(), mine = new Map(), questions = new Map();
+
+const keepOutbox = () => kept.set(`outbox.${conversation}`, outbox.length > 0 ? outbox : undefined);
 
 kept.set("conversation", conversation);
 const given = new URLSearchParams(location.hash.slice(1)).get("token");
@@ -73,6 +81,9 @@ function take(message) {
     case "piece":
       grow(message);
       break;
+    case "forked":
+      branch(outbox.find((each) => each.id === message.id), message);
+      break;
     case "refused":
       refuse(message);
       break;
@@ -101,7 +112,8 @@ function show(message) {
     confirm((each) => each.id === message.mine);
     mine.get(message.mine)?.remove();
     mine.delete(message.mine);
-    put(bubble("mine", message.sender, message.text));
+    remember(conversation, message.text);
+    put(own(message));
     return;
   }
   if (message.question !== undefined) { put(card(message)); return; }
@@ -201,6 +213,22 @@ function finishWork() {
   work = null;
 }
 
+// What a person said; from there the conversation can go on in another way.
+function own({ sender, text: content }) {
+  const item = bubble("mine", sender, content), back = element("button", "", "↶");
+  back.type = "button";
+  back.title = "Go on from before this message";
+  back.setAttribute("aria-label", back.title);
+  back.onclick = () => {
+    const all = [...said.querySelectorAll(":scope > .mine:not(.waiting)")];
+    text.value = `/fork ${all.length - all.indexOf(item)} ${content}`;
+    grown();
+    text.focus();
+  };
+  item.querySelector(".who").append(back);
+  return item;
+}
+
 // A text that is being written. One with a hole in it is not shown: the text itself will come.
 function grow({ stream, index, text: piece, prompt }) {
   if (prompt !== null && ended.has(prompt)) return;
@@ -274,12 +302,13 @@ function refuse({ id, reason }) {
   confirm((each) => each.id === id);
   const asked = refused?.type === "answer" ? questions.get(refused.question) : undefined;
   for (const each of asked?.form.elements ?? []) each.disabled = false;
+  if (refused?.type === "fork") put(element("li", "refused", `not forked: ${reason}`));
   (mine.get(id) ?? asked?.item)?.append(element("p", "refused", `not sent: ${reason}`));
 }
 
 function send(message) {
   outbox.push(message);
-  kept.set("outbox", outbox);
+  keepOutbox();
   if (message.type === "say") awaiting(message);
   if (socket?.readyState === WebSocket.OPEN && state.textContent === "connected") socket.send(JSON.stringify(message));
 }
@@ -292,7 +321,7 @@ function awaiting(message) {
 
 function confirm(which) {
   outbox = outbox.filter((each) => !which(each));
-  kept.set("outbox", outbox);
+  keepOutbox();
 }
 
 function grown() {
@@ -302,8 +331,12 @@ function grown() {
 
 form.onsubmit = (event) => {
   event.preventDefault();
-  if (text.value.trim() === "") return;
-  send({ type: "say", id: random(), text: text.value });
+  const typed = text.value.trim(), fork = /^\/fork(?:\s+(\d{1,4}))?(?:\s+(\S[^]*))?$/.exec(typed);
+  if (typed === "") return;
+  if (typed === "/reset") { go(random()); return; }
+  if (fork !== null) {
+    send({ type: "fork", id: random(), into: random(), back: Number(fork[1] ?? 0), text: fork[2] ?? null });
+  } else send({ type: "say", id: random(), text: text.value });
   text.value = "";
   grown();
   said.scrollTop = said.scrollHeight;
@@ -323,14 +356,35 @@ entrance.onsubmit = (event) => {
   form.hidden = false;
   connect();
 };
-find("new").onclick = () => {
-  if (said.childElementCount > 0 && !window.confirm("Begin a new conversation? This one is not shown here any more.")) return;
-  conversation = random();
-  kept.set("conversation", conversation);
-  outbox = [];
-  kept.set("outbox", outbox);
+// The conversations of this browser: one that has a message can be found again.
+function remember(id, title) {
+  if (others.some((each) => each.id === id)) return;
+  others = [{ id, title: title.slice(0, 60) }, ...others].slice(0, 50);
+  kept.set("conversations", others);
+  list();
+}
+
+function branch(asked, { id, into }) {
+  remember(into, `↳ ${asked?.text ?? others.find((each) => each.id === conversation)?.title ?? ""}`);
+  confirm((each) => each.id === id);
+  go(into);
+}
+
+function list() {
+  const here = others.some((each) => each.id === conversation) ? [] : [{ id: conversation, title: "new" }];
+  const shown = [...here, ...others];
+  find("others").hidden = shown.length < 2;
+  find("others").replaceChildren(...shown.map(({ id, title }) => new Option(title, id, false, id === conversation)));
+}
+
+function go(id) {
+  kept.set("conversation", id);
   location.reload();
-};
+}
+
+find("others").onchange = (event) => go(event.target.value);
+find("new").onclick = () => go(random());
+list();
 for (const event of ["online", "pageshow"]) addEventListener(event, connect);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) connect(); });
 for (const each of outbox) if (each.type === "say") awaiting(each);

@@ -25,6 +25,10 @@ _UNTIL = """new Promise((resolve) => {
 })"""
 
 
+class Left(Exception):
+    """The page was left while it was asked something."""
+
+
 class Tab:
     """One page. What it logs and throws, and what its policy refuses, is in `complaints`."""
 
@@ -55,6 +59,8 @@ class Tab:
         await self._socket.send(json.dumps({"id": id, "method": method, "params": params}))
         async with asyncio.timeout(60):
             message = await answer
+        if "navigated" in message.get("error", {}).get("message", ""):
+            raise Left(method)
         assert "error" not in message, message
         return message["result"]
 
@@ -75,11 +81,15 @@ class Tab:
         return found["result"].get("value")
 
     async def until(self, expression: str) -> Any:
-        """Wait until the expression gives something."""
-        return await self.value(_UNTIL % expression)
+        """Wait until the expression gives something, also if the page loads anew meanwhile."""
+        while True:
+            try:
+                return await self.value(_UNTIL % expression)
+            except Left:
+                continue
 
     async def shows(self, text: str) -> None:
-        await self.until(f"document.getElementById('said').innerText.includes({json.dumps(text)})")
+        await self.until(f"document.getElementById('said')?.innerText.includes({json.dumps(text)})")
 
     async def type(self, text: str) -> None:
         await self.value("document.getElementById('text').focus()")

@@ -157,6 +157,51 @@ async def test_a_question_without_choices_takes_any_text(place, tab):
         assert answered.entry.answer == "Ada"
 
 
+TEXTS = "[...document.querySelectorAll('#said > li > .text')].map((text) => text.textContent).join('|')"
+
+
+async def test_a_conversation_goes_on_from_an_earlier_message_and_the_one_until_then_can_be_found_again(place, tab):
+    async with place() as opened:
+        await tab.open(opened.address)
+        for text in ("one", "two"):
+            prompt = await talk(opened, tab, text)
+            await opened.say(prompt.session, text.upper(), prompt=prompt.id)
+            await tab.shows(text.upper())
+        await tab.value("document.querySelectorAll('.mine button')[1].click()")
+        assert await tab.value("document.getElementById('text').value") == "/fork 1 two"
+        await tab.type(", or three")
+        await tab.press("Enter")
+        forked = await opened.heard("two, or three")
+        assert forked.session != prompt.session
+        await tab.until(f"({TEXTS}) === 'one|ONE|two, or three'")
+        assert await tab.value("[...document.querySelectorAll('#others option')].map((each) => each.text)") == [
+            "↳ two, or three",
+            "one",
+        ]
+        await tab.value(
+            "(() => { const others = document.getElementById('others'); others.selectedIndex = 1;"
+            " others.dispatchEvent(new Event('change')); })()"
+        )
+        await tab.until(f"({TEXTS}) === 'one|ONE|two|TWO'")
+        await tab.type("/fork 9")
+        await tab.press("Enter")
+        await tab.shows("not forked: this conversation has 2 messages, so it cannot go back 9")
+        assert tab.complaints == []
+
+
+async def test_a_new_conversation_is_another_one_and_the_last_one_can_be_found_again(place, tab):
+    async with place() as opened:
+        await tab.open(opened.address)
+        first = await talk(opened, tab, "one")
+        await tab.until("document.querySelector('.mine:not(.waiting)')")
+        assert await tab.value("document.getElementById('others').hidden") is True
+        await tab.value("document.getElementById('new').click()")
+        await tab.until("document.getElementById('others')?.selectedOptions[0]?.text === 'new'")
+        assert (await talk(opened, tab, "two")).session != first.session
+        await tab.until("document.querySelector('.mine:not(.waiting)')")
+        assert await tab.value(TEXTS) == "two"
+
+
 async def test_markup_is_shown_as_it_is_and_does_nothing(place, tab):
     hostile = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
     async with place(title="<b>Hearth</b>") as opened:
@@ -196,5 +241,11 @@ async def test_it_fits_a_phone_and_everything_has_a_name(place, tab):
         for node in nodes:
             roles.setdefault(node.get("role", {}).get("value"), []).append(node.get("name", {}).get("value", ""))
         assert roles["textbox"] == ["Message"]
-        assert set(roles["button"]) == {"New conversation", "yes", "no", "Send"}
+        assert set(roles["button"]) == {
+            "New conversation",
+            "Go on from before this message",
+            "yes",
+            "no",
+            "Send",
+        }
         assert roles["log"] == ["Conversation"]

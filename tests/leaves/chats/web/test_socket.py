@@ -141,6 +141,42 @@ async def test_what_the_agent_does_comes_in_its_place_and_again_to_a_page_that_c
             assert await page.get("active") == result
 
 
+async def test_another_conversation_goes_on_from_this_one_and_begins_with_a_text(place):
+    new = "conversation-that-goes-on"
+    fork = {"type": "fork", "id": "fork-0001", "into": new, "back": 1, "text": "another"}
+    async with place() as opened:
+        async with visit(opened) as page:
+            for text in ("one", "two"):
+                await page.send(type="say", id=f"said-{text}-id", text=text)
+                prompt = await opened.heard(text)
+                await opened.say(SESSION, text.upper(), prompt=prompt.id)
+                await page.get("said")
+                await page.get("said")
+            await opened.ask(SESSION, "Sure?", "yes", "no")
+            for _ in range(2):  # the page did not hear of it, and asks again
+                await page.send(**fork)
+                assert await page.get("forked") == {"type": "forked", "id": "fork-0001", "into": new}
+            await page.send(**fork | {"id": "fork-0002", "back": 3, "into": "conversation-of-nobody"})
+            assert "cannot go back 3" in (await page.get("refused"))["reason"]
+        async with visit(opened, name=new) as page:
+            assert [(await page.get("said"))["text"] for _ in range(3)] == ["one", "ONE", "another"]
+        assert await opened.kinds("ChatAfferent") == ["one", "two", "another"]
+
+
+async def test_a_question_that_the_conversation_was_forked_behind_is_asked_there_alone(place):
+    new = "conversation-that-goes-on"
+    async with place() as opened:
+        async with visit(opened) as page:
+            await opened.ask(SESSION, "Sure?", "yes", "no")
+            await page.get("said")
+            await page.send(type="fork", id="fork-0001", into=new)
+            await page.get("forked")
+        async with visit(opened, name=new) as page:
+            assert "question" not in await page.get("said")
+            await page.send(type="answer", id="answer-0001", question="question-1", text="yes")
+            assert (await page.get("refused"))["reason"] == "this conversation has no such question"
+
+
 async def test_an_answer_binds_to_the_question_of_this_conversation_and_to_its_choices(place):
     async with place() as opened, visit(opened) as page, visit(opened, name="somebody-else-altogether") as other:
         await opened.ask(SESSION, "May I?", "yes", "no")
