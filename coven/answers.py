@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from branches.attachment import Attachment
 from coven.conversation import Ended
 
 
@@ -17,12 +18,13 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
     cached: int
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The end of an episode.
 
     `answer` is what `done` was given, or the last text. `ending` is `terminated`, `truncated` (by `ward`), `failed` or
     `cancelled`; but for the first, `error` says why and there is no answer. `turns` and `usage` are those of this
-    episode, its children's not counted.
+    episode, its children's not counted. `attachments` are the files that go with the answer, each with its bytes in
+    base64; left out where there are none.
     """
 
     answer: Any
@@ -34,6 +36,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     prompt: str
     entity: str
+    attachments: tuple[Attachment, ...] = ()
 
 
 def answer_of(ended: Ended) -> Answer:
@@ -49,4 +52,5 @@ def answer_of(ended: Ended) -> Answer:
         session=ended.session,
         prompt=ended.prompt,
         entity=ended.entity,
+        attachments=ended.attachments,
     )

@@ -7,7 +7,7 @@ and whatever brings the intents (PROD-1).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from branches.agents.loom import Loom, read_loom
 from branches.agents.naming import entity_id, run_id
 from branches.agents.steps import answer_of
 from branches.agents.utterances import utterance_in
+from branches.attachment import Attachment, File, take
 from journals import Journal, Record, random_id
 
 _FAR: Final = 1_000
@@ -36,7 +37,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     `answer` is what `done` was given, or the last text; `ending` is `terminated`, `truncated` (by `ward`), `failed` or
     `cancelled`, and `error` says why where it did not end well. `turns` and `usage` are those of this episode, its
     children's not counted. `loom` has every turn of the session; only `cast` reads it, since
-    nobody can afterwards.
+    nobody can afterwards. `attachments` are the files that go with the answer.
     """
 
     answer: Any
@@ -50,6 +51,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     turns: int
     usage: Usage
     loom: Loom | None = None
+    attachments: tuple[Attachment, ...] = ()
 
 
 class Conversation:
@@ -89,11 +91,13 @@ class Conversation:
         prompt = await self.send(intent, id=id)
         return await self.ended(prompt)
 
-    async def send(self, intent: str, *, id: str | None = None) -> Record[Any]:
-        """Hand over an intent and do not wait. Raises `InvalidCast` without one."""
+    async def send(self, intent: str, *, id: str | None = None, files: Sequence[File] = ()) -> Record[Any]:
+        """Hand over an intent, with files that belong to it, and do not wait. Raises `InvalidCast` without one."""
         if not isinstance(intent, str) or not intent.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidCast("intent is required: say what the entity is to do")
-        entry = AgentPrompt(sender=self._sender, text=intent)
+        taken = take(files)
+        text = "\n\n".join((intent, *taken.told))
+        entry = AgentPrompt(sender=self._sender, text=text, attachments=taken.images)
         id = id or random_id()
         appended = await self.journal.append(entry, session=self.session, id=id, correlation_id=id, origin=self._origin)
         return appended.record
@@ -182,5 +186,6 @@ class Conversation:
             session=self.session,
             prompt=prompt.id,
             turns=len(said),
+            attachments=response.attachments,
             usage=sum((one.usage for one in (*said, *folds)), Usage()),
         )

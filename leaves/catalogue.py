@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from branches.catalogue import Catalogue, LeafInfo, LeafKind
-from branches.spellcasting.spells import Exec, ListDir, ReadText, WriteText
+from branches.spellcasting.spells import Attach, Exec, ListDir, ReadText, WriteText
 from leaves.chats.console import ConsoleOptions
 from leaves.chats.discord.options import TOKEN as DISCORD_TOKEN
 from leaves.chats.discord.options import DiscordOptions
@@ -115,8 +115,8 @@ CATALOGUE = Catalogue(
             factory="leaves.spells.fs:Filesystem",
             options=FsOptions,
             folders=("root",),
-            spells=(ReadText, ListDir, WriteText),
-            trust={"fs.read_text": ("private",), "fs.list_dir": ("private",)},
+            spells=(ReadText, ListDir, WriteText, Attach),
+            trust={"fs.read_text": ("private",), "fs.list_dir": ("private",), "fs.attach": ("private",)},
         ),
         LeafInfo(
             name="shell",

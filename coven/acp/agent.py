@@ -20,7 +20,7 @@ from acp.schema import (
 
 from branches.agents.entries import AgentPrompt
 from branches.agents.events import Events, FinalResponseEvent
-from coven.acp.intents import intent_of, invalid
+from coven.acp.intents import Intent, intent_of, invalid
 from coven.acp.updates import Updates
 from coven.conversation import Conversation
 from coven.entrance import Entrance
@@ -66,7 +66,7 @@ class CovenAgent:
             protocol_version=min(protocol_version, PROTOCOL_VERSION) or PROTOCOL_VERSION,
             agent_capabilities=AgentCapabilities(
                 load_session=not self._opened.recipe.bare,
-                prompt_capabilities=PromptCapabilities(image=False, audio=False, embedded_context=True),
+                prompt_capabilities=PromptCapabilities(image=True, audio=False, embedded_context=True),
             ),
             agent_info=Implementation(name="coven", title="Coven", version=version("coven-bus")),
             auth_methods=[],
@@ -123,8 +123,8 @@ class CovenAgent:
             if asked.prompt is not None:
                 await self._opened.conversation(session_id, _SENDER).cancel(asked.prompt)
 
-    async def _episode(self, conversation: Conversation, intent: str, asked: _Asked) -> FinalResponseEvent:
-        asked.prompt = await conversation.send(intent)
+    async def _episode(self, conversation: Conversation, intent: Intent, asked: _Asked) -> FinalResponseEvent:
+        asked.prompt = await conversation.send(intent.text, files=intent.images)
         if asked.cancelled:  # it came while the prompt was written
             await conversation.cancel(asked.prompt)
         updates = Updates()

@@ -34,6 +34,7 @@ _KINDS: Final[dict[str, Kind]] = {
     "fs.read_text": "read",
     "fs.list_dir": "read",
     "fs.write_text": "edit",
+    "fs.attach": "read",
     "read": "read",
     "write": "edit",
     "shell.exec": "execute",

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from branches.agents.forking import fork
 from branches.agents.loom import export_loom, read_loom
+from branches.attachment import File
 from coven.answers import answer_of
 from coven.conversation import Conversation, Ended
 from coven.entrance import Entrance
@@ -83,7 +84,7 @@ class Api:
         id = key or random_id()
         session = f"cast-{derive_id('http', id)}" if wanted.session is None else wanted.session
         conversation = self._opened.conversation(session, _SENDER)
-        record = await conversation.send(wanted.intent, id=id)
+        record = await _send(conversation, wanted, id)
         return await self._answer(conversation, record)
 
     async def prompt(self, request: Request) -> Response:
@@ -91,7 +92,7 @@ class Api:
         key, wanted = idempotency_key(request), await body_of(request, PromptRequest)
         session: str = request.path_params["session"]
         conversation = self._opened.conversation(session, _SENDER)
-        record = await conversation.send(wanted.intent, id=key)
+        record = await _send(conversation, wanted, key)
         if not wanted.wait:
             return json_response(Accepted(session=session, prompt=record.id, position=record.position), 202)
         return await self._answer(conversation, record)
@@ -170,6 +171,12 @@ class Api:
         if await self._opened.journal.last(session=session) is None:
             raise unknown_session(session)
         return session
+
+
+async def _send(conversation: Conversation, wanted: CastRequest | PromptRequest, id: str | None) -> Record[Any]:
+    """Hand over the intent, with its files."""
+    files = (File(each.name, each.media_type, len(each.body), each.body) for each in wanted.attachments)
+    return await conversation.send(wanted.intent, id=id, files=tuple(files))
 
 
 def _answering(handler: Handler) -> Handler:

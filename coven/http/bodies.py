@@ -7,10 +7,12 @@ from typing import Final, TypeVar
 import msgspec
 from starlette.requests import Request
 
+from branches.attachment import MESSAGE_BYTES
 from coven.http.troubles import Refused
 
-BODY_LIMIT: Final = 1024 * 1024
+BODY_LIMIT: Final = MESSAGE_BYTES * 4 // 3 + 1024 * 1024  # files come in base64
 _KEY_LENGTH: Final = 128
+_PATIENCE: Final = 2
 
 T = TypeVar("T")
 
@@ -36,14 +38,19 @@ async def body_of(request: Request, wanted: type[T], *, default: T | None = None
 
 
 async def _read(request: Request) -> bytes:
+    """The body. One that is somewhat too large is read to its end, or its sender would not hear why it is refused."""
     told = request.headers.get("content-length", "")
-    if told.isdigit() and int(told) > BODY_LIMIT:
+    if told.isdigit() and int(told) > _PATIENCE * BODY_LIMIT:
         raise _too_large()
-    data = bytearray()
+    data, size = bytearray(), 0
     async for piece in request.stream():
-        data += piece
-        if len(data) > BODY_LIMIT:
+        size += len(piece)
+        if size <= BODY_LIMIT:
+            data += piece
+        elif size > _PATIENCE * BODY_LIMIT:
             raise _too_large()
+    if size > BODY_LIMIT:
+        raise _too_large()
     return bytes(data)
 
 

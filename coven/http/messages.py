@@ -8,8 +8,22 @@ import msgspec
 from msgspec import Meta
 
 from branches.agents.loom import Turn
+from branches.attachment import FILES
 
 Intent = Annotated[str, Meta(min_length=1, description="what the entity is to do")]
+
+
+class Upload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file that comes with an intent. Of text the entity is told what it says; images it is shown, if it can see."""
+
+    name: Annotated[str, Meta(max_length=1000, description="what the file is called")]
+    media_type: Annotated[Annotated[str, Meta(max_length=200)] | None, Meta(description="what it says that it is")] = (
+        None
+    )
+    body: Annotated[bytes, Meta(description="its bytes, in base64")]
+
+
+Uploads = Annotated[tuple[Upload, ...], Meta(max_length=FILES, description="files that come with the intent")]
 
 
 class CastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -17,6 +31,7 @@ class CastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     intent: Intent
     session: Annotated[str | None, Meta(description="the conversation to go on in")] = None
+    attachments: Uploads = ()
 
 
 class PromptRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -24,6 +39,7 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     intent: Intent
     wait: Annotated[bool, Meta(description="answer when the episode has ended, or as soon as it is recorded")] = True
+    attachments: Uploads = ()
 
 
 class CancelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

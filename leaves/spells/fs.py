@@ -6,23 +6,26 @@ import asyncio
 import codecs
 import errno
 import heapq
+import mimetypes
 import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from branches.spellcasting import Casting, Spell, SpellFailed
-from branches.spellcasting.spells import ListDir, ReadText, WriteText
+from branches.attachment import FILE_BYTES, Attachment, image_type, plain_name
+from branches.spellcasting import Casting, Spell, SpellFailed, WithFiles
+from branches.spellcasting.spells import Attach, ListDir, ReadText, WriteText
 from journals import derive_id
 from leaves.spells.sandbox.beneath import PathEscapes, make_folders, open_beneath
 from leaves.spells.workspace import open_workspace
 
 _CHUNK = 1024 * 1024
+T = TypeVar("T")
 _NO_LINKS_HERE = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
@@ -38,7 +41,7 @@ class FsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Filesystem:
-    """Casts `fs.read_text`, `fs.list_dir` and `fs.write_text` in the folder `root`; all work is done in threads."""
+    """Casts the spells of the substrate in the folder `root`; all work is done in threads."""
 
     def __init__(self, options: FsOptions) -> None:
         self._options = options
@@ -48,13 +51,13 @@ class Filesystem:
         return f"<Filesystem {self._root}>"
 
     async def cast(self, spell: Spell, casting: Casting) -> Any:
-        """See `Substrate.cast`. Gives a small dict."""
+        """See `Substrate.cast`. Gives a small dict, with the file where one is to be sent."""
         return await asyncio.to_thread(self._cast, spell, casting)
 
     async def close(self) -> None:
         """Nothing is held between casts."""
 
-    def _cast(self, spell: Spell, casting: Casting) -> dict[str, Any]:
+    def _cast(self, spell: Spell, casting: Casting) -> dict[str, Any] | WithFiles:
         match spell:
             case ReadText():
                 return self._beneath(spell.path, lambda root: _read(root, spell, self._options.max_file_bytes))
@@ -62,10 +65,12 @@ class Filesystem:
                 return self._beneath(spell.path, lambda root: _list(root, spell))
             case WriteText():
                 return self._beneath(spell.path, lambda root: self._write(root, spell, casting))
+            case Attach():
+                return self._beneath(spell.path, lambda root: _attach(root, spell, self._options.max_file_bytes))
             case _:
                 raise TypeError(f"the filesystem does not cast {spell.name()}")
 
-    def _beneath(self, path: str, work: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
+    def _beneath(self, path: str, work: Callable[[int], T]) -> T:
         """Do the work with the folder open; what the system refuses is an expected failure."""
         root = open_workspace(self._root)
         try:
@@ -105,22 +110,40 @@ class Filesystem:
 
 
 def _read(root: int, spell: ReadText, limit: int) -> dict[str, Any]:
+    wanted = min(spell.max_bytes, limit)
+    body, size = _bytes_of(root, spell.path, wanted + 1)
+    truncated = len(body) > wanted
+    text, valid = _decode(body[:wanted], truncated)
+    return {"path": spell.path, "text": text, "size": size, "truncated": truncated, "valid_utf8": valid}
+
+
+def _attach(root: int, spell: Attach, limit: int) -> WithFiles:
+    limit = min(limit, FILE_BYTES)
+    body, size = _bytes_of(root, spell.path, limit + 1)
+    if not body:
+        raise SpellFailed("failed", f"{spell.path!r} is empty")
+    if len(body) > limit:
+        raise SpellFailed("failed", f"{spell.path!r} has {size:,} bytes, over the limit of {limit:,}")
+    name = plain_name(os.fsencode(spell.path).decode("utf-8", "replace"))
+    type = image_type(body) or mimetypes.guess_type(name, strict=False)[0] or "application/octet-stream"
+    told = {"path": spell.path, "size": len(body), "media_type": type, "attached_as": name}
+    return WithFiles(told, (Attachment(name, type, body),))
+
+
+def _bytes_of(root: int, path: str, most: int) -> tuple[bytes, int]:
+    """The beginning of a file, at most so many bytes, and its size."""
     # Not blocking, so that a pipe without a writer cannot hold us; what is no file is then refused.
-    opened = open_beneath(root, spell.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    opened = open_beneath(root, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         status = os.fstat(opened)
         if stat.S_ISDIR(status.st_mode):
-            raise SpellFailed("failed", f"{spell.path!r} is a folder; list it with fs.list_dir")
+            raise SpellFailed("failed", f"{path!r} is a folder; list it with fs.list_dir")
         if not stat.S_ISREG(status.st_mode):
-            raise SpellFailed("denied", f"{spell.path!r} is not a regular file")
-        wanted = min(spell.max_bytes, limit)
-        body = _read_up_to(opened, wanted + 1)
+            raise SpellFailed("denied", f"{path!r} is not a regular file")
+        body = _read_up_to(opened, most)
     finally:
         os.close(opened)
-    truncated = len(body) > wanted
-    text, valid = _decode(body[:wanted], truncated)
-    size = max(status.st_size, len(body))
-    return {"path": spell.path, "text": text, "size": size, "truncated": truncated, "valid_utf8": valid}
+    return body, max(status.st_size, len(body))
 
 
 def _read_up_to(file: int, wanted: int) -> bytes:

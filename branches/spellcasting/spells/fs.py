@@ -48,3 +48,15 @@ class WriteText(Spell, frozen=True, kw_only=True):
     path: Annotated[str, Meta(description="path of the file, relative to the workspace, e.g. notes/today.md")]
     text: Annotated[str, Meta(description="what the file shall hold")]
     overwrite: Annotated[bool, Meta(description="replace the file if it exists")] = False
+
+
+class Attach(Spell, frozen=True, kw_only=True):
+    """Send a file of the workspace to the person you work for: it goes with your answer, as a file of its own.
+
+    Use it for what the person is to have as a file, such as a picture, a table or a long text.
+    """
+
+    full_name = "fs.attach"
+    idempotent = True
+
+    path: Annotated[str, Meta(description="path of the file, relative to the workspace, e.g. out/chart.png")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import signal
@@ -175,9 +176,18 @@ async def test_links_and_embedded_text_are_part_of_the_intent(opening, scripted)
         ]
         await connection.prompt(session_id=session, prompt=blocks)
         assert editor.text == "Look at [notes](file:///notes.md)<file:///a.txt>\n\n<file:///a.txt>:\nmilk"
-        for wrong in ([acp.image_block("aGk=", "image/png")], [], [acp.text_block(" ")]):
+        for wrong in ([acp.image_block("no base64", "image/png")], [], [acp.text_block(" ")]):
             with pytest.raises(acp.RequestError):
                 await connection.prompt(session_id=session, prompt=wrong)
+
+
+async def test_an_image_is_shown_to_the_crystal(opening, scripted) -> None:
+    scripted("[lambda request: says(f'{request.messages[-1].content}: {request.messages[-1].images[0].body[1:4]}')]")
+    png = base64.b64encode(b"\x89PNG\r\n\x1a\n\0").decode()
+    async with opening() as (editor, connection, _):
+        session = await new(connection)
+        await connection.prompt(session_id=session, prompt=[acp.image_block(png, "image/png")])
+        assert editor.text == "Look at this.\n\n[attached: image-1.png, image/png, 9 bytes]: b'PNG'"
 
 
 async def test_without_a_file_nothing_is_kept(opening, tmp_path, monkeypatch) -> None:

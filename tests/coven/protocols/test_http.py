@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import base64
 import json
 import os
 import signal
@@ -63,6 +65,32 @@ async def test_a_cast_is_one_episode(serving) -> None:
         assert answer["answer"] == {"is": "milk"}
         assert (answer["ending"], answer["ward"], answer["error"], answer["turns"]) == ("terminated", None, None, 2)
         assert answer["session"].startswith("cast-")
+
+
+async def test_files_come_with_an_intent(serving) -> None:
+    """Images are shown, text is told, all else is named; and what is no image is told to be none."""
+    script = (
+        "[lambda request: says(str(([i.name for i in request.messages[-1].images], request.messages[-1].content)))]"
+    )
+    png = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(3_000_000)).decode()
+    files = [
+        {"name": "../../chart.png", "media_type": "image/png", "body": png},
+        {"name": "a.txt", "body": "bWlsaw=="},
+        {"name": "b.png", "media_type": "image/png", "body": ""},
+    ]
+    async with serving(script) as client:
+        answer = (await client.post("/cast", json={"intent": "look", "attachments": files})).json()
+        wrong = await client.post("/cast", json={"intent": "look", "attachments": [{"name": "x", "body": "%"}]})
+    images, told = ast.literal_eval(answer["answer"])
+    assert images == ["chart.png"]
+    assert told.split("\n\n") == [
+        "look",
+        "[attached: chart.png, image/png, 3,000,008 bytes]",
+        "[attached: a.txt, unknown type, 4 bytes]\nmilk",
+        "[attached: b.png, image/png, 0 bytes, not shown: it is empty]",
+    ]
+    assert "attachments" not in answer
+    assert (wrong.status_code, wrong.json()["error"]) == (422, "bad_request")
 
 
 async def test_an_ending_that_is_no_success_is_an_answer_too(serving) -> None:
@@ -255,8 +283,8 @@ async def test_a_request_that_cannot_be_met_says_why(serving, body, status, erro
 
 async def test_a_body_without_a_length_is_bounded_too(serving) -> None:
     async def endless() -> AsyncIterator[bytes]:
-        for _ in range(BODY_LIMIT // 1000 + 2):
-            yield b"x" * 1000
+        for _ in range(BODY_LIMIT // 100_000 + 2):
+            yield b"x" * 100_000
 
     async with serving("[]") as client:
         assert (await client.post("/cast", content=endless(), headers=JSON)).status_code == 413

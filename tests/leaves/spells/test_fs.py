@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from branches.attachment import FILE_BYTES, Attachment
 from branches.spellcasting import Casting, SpellFailed
-from branches.spellcasting.spells import Exec, ListDir, ReadText, WriteText
+from branches.spellcasting.spells import Attach, Exec, ListDir, ReadText, WriteText
 from leaves.spells import fs
 from leaves.spells.fs import Filesystem, FsOptions
 from leaves.spells.sandbox import beneath
@@ -150,6 +151,7 @@ class TestEscapes:
     @pytest.mark.parametrize("path", [*ESCAPES, "dangling", "circle"])
     async def test_cannot_be_read(self, files: Filesystem, path: str):
         assert (await refused(files, ReadText(path=path))).code == "denied"
+        assert (await refused(files, Attach(path=path))).code == "denied"
 
     @pytest.mark.parametrize("path", [*ESCAPES, "dangling", "circle"])
     async def test_cannot_be_listed(self, files: Filesystem, path: str):
@@ -191,6 +193,37 @@ class TestEscapes:
         types = {entry["name"]: entry["type"] for entry in result["entries"]}
         assert types["to-file"] == types["to-folder"] == types["dangling"] == "link"
         assert (types["a"], types["folder"]) == ("file", "folder")
+
+
+class TestAttaching:
+    @pytest.mark.parametrize(
+        ("name", "body", "type"),
+        [
+            ("report.pdf", b"%PDF-", "application/pdf"),
+            ("chart.dat", b"\x89PNG\r\n\x1a\n\0", "image/png"),
+            ("notes", b"milk", "application/octet-stream"),
+        ],
+    )
+    async def test_gives_the_file_by_its_plain_name(
+        self, files: Filesystem, workspace: Path, name: str, body: bytes, type: str
+    ):
+        (workspace / "out").mkdir()
+        (workspace / "out" / name).write_bytes(body)
+        given = await files.cast(Attach(path=f"out/{name}"), CASTING)
+        assert given.attachments == (Attachment(name, type, body),)
+        told = {"path": f"out/{name}", "size": len(body), "media_type": type, "attached_as": name}
+        assert given.result == told
+
+    async def test_what_nobody_could_be_sent_is_refused(self, files: Filesystem, workspace: Path):
+        (workspace / "empty").touch()
+        (workspace / "folder").mkdir()
+        with (workspace / "large").open("wb") as large:
+            large.truncate(FILE_BYTES + 1)
+        os.mkfifo(workspace / "pipe")
+        assert "is empty" in str(await refused(files, Attach(path="empty")))
+        assert "over the limit of 8,388,608" in str(await refused(files, Attach(path="large")))
+        assert "is a folder" in str(await refused(files, Attach(path="folder")))
+        assert (await refused(files, Attach(path="pipe"))).code == "denied"
 
 
 class TestListing:
