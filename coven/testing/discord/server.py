@@ -119,10 +119,12 @@ class DiscordServer(Gateway):
         return message
 
     async def command(
-        self, name: str, channel: Channel | None = None, *, author: str = "Ada", **options: str
+        self, name: str, channel: Channel | None = None, *, author: str = "Ada", **options: str | int
     ) -> dict[str, Any]:
         """A person uses a slash command."""
-        given = [{"name": key, "type": 3, "value": value} for key, value in options.items()]
+        given = [
+            {"name": key, "type": 4 if isinstance(value, int) else 3, "value": value} for key, value in options.items()
+        ]
         data = {"id": "1", "name": name, "type": 1, "options": given}
         return await self._interact(2, data, channel or self.world.general, self.world.person(author))
 

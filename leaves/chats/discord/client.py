@@ -55,6 +55,14 @@ class Reset(NamedTuple):
     interaction: discord.Interaction
 
 
+class Fork(NamedTuple):
+    """A slash command `/fork`: the conversation goes on from `back` messages ago, with this text if there is one."""
+
+    interaction: discord.Interaction
+    back: int
+    text: str
+
+
 class Pressed(NamedTuple):
     """A button of ours was pressed."""
 
@@ -63,7 +71,7 @@ class Pressed(NamedTuple):
     number: int
 
 
-Incoming = discord.Message | Asked | Approved | Reset | Pressed
+Incoming = discord.Message | Asked | Approved | Reset | Fork | Pressed
 
 
 class Bot(discord.Client):
@@ -109,6 +117,15 @@ class Bot(discord.Client):
         async def reset(interaction: discord.Interaction) -> None:
             self._take(Reset(interaction))
 
+        @app_commands.describe(back="how many messages of people are taken back; 0, if you say nothing")
+        @app_commands.describe(text="what is said instead of them")
+        async def fork(
+            interaction: discord.Interaction, back: app_commands.Range[int, 0, 1000] = 0, text: str = ""
+        ) -> None:
+            self._take(Fork(interaction, back, text))
+
+        about = "Go on from an earlier moment of this conversation; what was said stays recorded"
+        tree.add_command(app_commands.Command(name="fork", description=about, callback=fork))
         about = "Begin a new conversation here; what was said stays recorded"
         tree.add_command(app_commands.Command(name="reset", description=about, callback=reset))
         about = "Answer the oldest question that is open here"

@@ -15,7 +15,7 @@ from branches.chat import ChatAfferent, ChatChunk, ChatEfferent, ChatStreamCompl
 from branches.chat.entries import ChatAnswer
 from branches.chat.inbox import Inbox
 from branches.chat.incoming import author, is_meant, prompt
-from branches.chat.leaf import ChatPort, DeliveryFailed
+from branches.chat.leaf import ChatPort, DeliveryFailed, ForkRefused
 from branches.chat.live import Away, Live
 from branches.chat.questions import Answered, OpenQuestions
 from branches.chat.sessions import conversation_of
@@ -30,7 +30,7 @@ from policies import Clock, SystemClock, sleep_until
 if TYPE_CHECKING:
     import discord
 
-    from leaves.chats.discord.client import Approved, Asked, Bot, Incoming, Pressed, Reset
+    from leaves.chats.discord.client import Approved, Asked, Bot, Fork, Incoming, Pressed, Reset
 
 SESSION = "discord:"
 TYPING_EVERY_S = 8.0
@@ -262,17 +262,17 @@ class Discord:
         if said or files:
             await self._record(channel, name, text, str(message.id), taken.images)
 
-    async def _hear_command(self, command: Asked | Approved | Reset | Pressed) -> None:
-        from leaves.chats.discord.client import Approved, Asked, Reset, acknowledge, settle
+    async def _hear_command(self, command: Asked | Approved | Reset | Fork | Pressed) -> None:
+        from leaves.chats.discord.client import Approved, Asked, Fork, Reset, acknowledge, settle
 
         interaction = command.interaction
         channel, user = interaction.channel_id or 0, interaction.user
         name, id = author(user.display_name), f"{_COMMAND}{interaction.id}"
         try:
+            if isinstance(command, Asked | Fork) and not is_meant(self._connected.place(interaction), self._options):
+                await acknowledge(interaction, "I do not listen here.", alone=True)
+                return
             if isinstance(command, Asked):
-                if not is_meant(self._connected.place(interaction), self._options):
-                    await acknowledge(interaction, "I do not listen here.", alone=True)
-                    return
                 text = prompt(command.text, name if self._options.name_authors else None)
                 await self._record(channel, name, text, id)
                 await acknowledge(interaction, f"**{name}**: {command.text}")
@@ -280,6 +280,17 @@ class Discord:
             if isinstance(command, Reset):
                 await self._port.begin_anew(f"{SESSION}{channel}", id)
                 await acknowledge(interaction, f"**{name}** began a new conversation: I know nothing of the last one.")
+                return
+            if isinstance(command, Fork):
+                try:
+                    await self._port.fork(f"{SESSION}{channel}", id, back=command.back)
+                except ForkRefused as refused:
+                    await acknowledge(interaction, f"Not forked: {refused}.", alone=True)
+                    return
+                if command.text:
+                    text = prompt(command.text, name if self._options.name_authors else None)
+                    await self._record(channel, name, text, id)
+                await acknowledge(interaction, _forked(name, command))
                 return
             if isinstance(command, Approved):
                 asked = self._open.answered_by(f"{SESSION}{channel}", command.answer)
@@ -399,6 +410,13 @@ def _ids(incoming: Incoming) -> tuple[int, int]:
     if isinstance(incoming, tuple):
         return incoming.interaction.id, incoming.interaction.channel_id or 0
     return incoming.id, incoming.channel.id
+
+
+def _forked(name: str, command: Fork) -> str:
+    """What everybody reads of a fork."""
+    back = f"{command.back} message{'' if command.back == 1 else 's'} back" if command.back else "here"
+    told = f"**{name}** goes on from {back}, in another conversation"
+    return f"{told}: {command.text}" if command.text else f"{told}."
 
 
 def _message_id(asked: ChatAfferent) -> int | None:

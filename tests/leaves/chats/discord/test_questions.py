@@ -78,7 +78,7 @@ async def test_a_question_without_choices_takes_any_text(stage):
 
 async def test_approve_answers_the_oldest_question(stage):
     async with stage.bot(commands=True):
-        assert sorted(command["name"] for command in stage.discord.commands) == ["approve", "ask", "reset"]
+        assert sorted(command["name"] for command in stage.discord.commands) == ["approve", "ask", "fork", "reset"]
         await ask(stage, "yes", "no")
         await ask(stage, "yes", "no", question="q2")
         await stage.delivered(2)

@@ -230,7 +230,7 @@ async def test_typing_is_shown_while_an_answer_is_awaited(stage):
 
 async def test_a_slash_command_is_a_prompt(echoing):
     async with echoing.bot(commands=True):
-        assert sorted(command["name"] for command in echoing.discord.commands) == ["approve", "ask", "reset"]
+        assert sorted(command["name"] for command in echoing.discord.commands) == ["approve", "ask", "fork", "reset"]
         await echoing.discord.command("ask", text="what is new?")
         await echoing.delivered(1)
         (response,) = await echoing.discord.until(lambda: echoing.discord.responses)
@@ -253,6 +253,28 @@ async def test_reset_begins_a_new_conversation_in_the_same_channel_for_good(echo
     assert first != second == third
     assert echoing.said() == ["<Ada: one>", "<Ada: two>", "<Ada: three>"]
     assert "began a new conversation" in echoing.discord.responses[0]["data"]["content"]
+
+
+async def test_fork_goes_on_from_an_earlier_message_in_the_same_channel(echoing):
+    async with echoing.bot(commands=True):
+        for number, text in enumerate(("one", "two"), 1):
+            await echoing.discord.say(text)
+            await echoing.delivered(number)
+        await echoing.discord.command("fork", back=1, text="another two")
+        await echoing.delivered(3)
+        await echoing.discord.until(lambda: echoing.discord.responses)
+        await echoing.discord.command("fork", back=7)
+        await echoing.discord.until(lambda: len(echoing.discord.responses) == 2)
+        await echoing.discord.say("three")
+        await echoing.delivered(4)
+        _, two, other, three = await echoing.prompts(4)
+    (forked,) = [record async for record in echoing.journal.read(kinds=["ChatForked"])]
+    assert (forked.entry.parent, forked.entry.without) == (two.session, (two.id,))
+    assert two.session != forked.session == other.session == three.session
+    assert echoing.said() == ["<Ada: one>", "<Ada: two>", "<Ada: another two>", "<Ada: three>"]
+    done, refused = [response["data"]["content"] for response in echoing.discord.responses]
+    assert done == "**Ada** goes on from 1 message back, in another conversation: another two"
+    assert refused == "Not forked: this conversation has 2 messages, so it cannot go back 7."
 
 
 async def test_a_slash_command_is_not_taken_where_it_does_not_listen(echoing):
