@@ -15,6 +15,8 @@ from branches.agents.medium import CodeEnding, CodeOutcome, Finished, GateError,
 from policies import Context, Outcome, Step
 
 _CODE: Final = re.compile("[a-z][a-z0-9]*(_[a-z0-9]+)*")
+GATE_CALLS: Final = 1_000
+"""Gate calls that code may make in one turn, where no ward says how many: each one is recorded."""
 _REFUSALS_BYTES: Final = 1024 * 1024
 _REFUSAL_BYTES: Final = 1024
 Recorded = Callable[[str], Outcome | None]
@@ -55,9 +57,11 @@ class CodeHost:
     ) -> None:
         """`passing` lets a call through its gate, under a key of the scope, and gives its outcome."""
         self._circle, self._ctx, self._now, self._pass = circle, ctx, now, passing
-        self._calls, self._room = 0, _REFUSALS_BYTES
+        self._calls, self._room, self.limit = 0, _REFUSALS_BYTES, gate_calls(circle)
         self.refusals: list[Refusal] = []
         self.answer: Any = None
+        self.is_over = False
+        """Whether the code was stopped because it had made all the calls that it may."""
 
     async def call(self, gate: str, arguments: Mapping[str, Any]) -> GateReply:
         """See `Host.call`."""
@@ -65,6 +69,9 @@ class CodeHost:
         intended = self._circle.admit(gate, arguments)
         if isinstance(intended, Done):
             self.answer = intended.answer
+            return Finished()
+        if index >= self.limit:
+            self.is_over = True
             return Finished()
         if isinstance(intended, Observation):
             self._refuse(Refusal(index, gate, intended.args, as_text(intended.result)))
@@ -82,6 +89,15 @@ class CodeHost:
 
 def code_run(outcome: CodeOutcome, host: CodeHost) -> CodeRun:
     """What is recorded of an outcome."""
+    if host.is_over:
+        text = f"TooManyCalls: code may make {host.limit} gate calls in one turn, and no more; go on in the next one"
+        return CodeRun(
+            ending=CodeEnding.RAISED.value,
+            output=outcome.output,
+            error=text,
+            restored=outcome.restored,
+            refusals=tuple(host.refusals),
+        )
     error = None if outcome.error is None else outcome.error.text
     finished = outcome.ending is CodeEnding.FINISHED
     return CodeRun(
@@ -92,6 +108,11 @@ def code_run(outcome: CodeOutcome, host: CodeHost) -> CodeRun:
         restored=outcome.restored,
         refusals=tuple(host.refusals),
     )
+
+
+def gate_calls(circle: Circle) -> int:
+    """How many gate calls code may make in one turn in this circle. The next one stops it, as `done` would."""
+    return circle.wards.max_gate_calls or GATE_CALLS
 
 
 def gate_reply(call: GateCall, outcome: Step, now: float) -> GateReply:

@@ -175,7 +175,7 @@ class CodeReturned(Entry, frozen=True, kw_only=True, omit_defaults=True):
 
     `output` is what it printed, `value` its last expression, `error` what it threw or what stopped it, `ending` the
     `CodeEnding`. When it called `done`, `value` is the answer. `restored` says that it left the variables as they were.
-    Of very many `refusals` the first ones are here.
+    Of very many `refusals` the first ones are here; accepted calls are bounded by `max_gate_calls`.
     """
 
     scope: str

@@ -38,6 +38,7 @@ class Ward(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = None
     max_memory_mb: Annotated[Positive | None, Meta(description="memory of a sandbox, in MiB")] = None
     max_output_chars: Annotated[Positive | None, Meta(description="characters that code may print in one turn")] = None
+    max_gate_calls: Annotated[Positive | None, Meta(description="gate calls that code may make in one turn")] = None
 
 
 class Wards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -53,6 +54,7 @@ class Wards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_cpu_s: float | None = None
     max_memory_mb: int | None = None
     max_output_chars: int | None = None
+    max_gate_calls: int | None = None
 
     @property
     def truncates(self) -> bool:
@@ -81,6 +83,7 @@ def resolve(wards: Iterable[Ward]) -> Wards:
         max_cpu_s=_least(ward.max_cpu_s for ward in wards),
         max_memory_mb=_least(ward.max_memory_mb for ward in wards),
         max_output_chars=_least(ward.max_output_chars for ward in wards),
+        max_gate_calls=_least(ward.max_gate_calls for ward in wards),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from branches.agents.circle import Circle, Done, Observation
-from branches.agents.code import Recorded, gate_error, gate_reply
+from branches.agents.code import Recorded, gate_calls, gate_error, gate_reply
 from branches.agents.gates import ASK_PERSON, EXECUTE, GateDefinition
 from branches.agents.medium import (
     CodeEnding,
@@ -203,7 +203,7 @@ class _ReplayedHost:
     async def call(self, gate: str, arguments: Mapping[str, Any]) -> GateReply:
         index, self._calls = self._calls, self._calls + 1
         intended = self._circle.admit(gate, arguments)
-        if isinstance(intended, Done):
+        if isinstance(intended, Done) or index >= gate_calls(self._circle):
             return Finished()
         if isinstance(intended, Observation):
             return gate_error(intended, self._now)

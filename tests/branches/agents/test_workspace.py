@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from branches.agents.call import Call
 from branches.agents.cantrip import Cantrip
 from branches.agents.circle import Circle, circle
-from branches.agents.code import CodeHost
+from branches.agents.code import GATE_CALLS, CodeHost
 from branches.agents.crystal import CrystalResponse
 from branches.agents.forking import fork
 from branches.agents.internal import CodeReturned, SandboxKept
-from branches.agents.medium import CodeEnding, GateError, GateReply, GateValue, Medium, Seed
+from branches.agents.medium import CodeEnding, Finished, GateError, GateReply, GateValue, Medium, Seed
 from branches.agents.wards import Ward
 from branches.agents.workspace import PastCode, Workspace, limits_of
 from coven.testing import ScriptedCrystal, calls, finishes, says
@@ -190,10 +190,37 @@ def host(circle_: Circle) -> CodeHost:
 
 async def test_refused_calls_without_end_do_not_fill_the_hosts_memory() -> None:
     refusing = host(circle(["done"], [Ward(max_turns=3)], "python"))
-    for _ in range(3000):
-        assert isinstance(await refusing.call("nope", {"big": "x" * 1000}), GateError)
+    for _ in range(GATE_CALLS):
+        assert isinstance(await refusing.call("nope", {"big": "x" * 3000}), GateError)
     assert [refusal.index for refusal in refusing.refusals] == list(range(len(refusing.refusals)))
-    assert 100 < len(refusing.refusals) < 1000
+    assert 100 < len(refusing.refusals) < GATE_CALLS
+    assert isinstance(await refusing.call("nope", {}), Finished)
+
+
+async def test_code_may_make_so_many_gate_calls_in_a_turn_and_no_more(medium: Medium) -> None:
+    """What it did until then stays, and it is made again after a restart just so far."""
+    if medium.name == "javascript":
+        loop = "var n = 0; while (true) { n += 1; try { echo('x') } catch { } }"
+    else:
+        loop = "n = 0\nwhile True:\n    n += 1\n    try:\n        echo('x')\n    except Exception:\n        pass"
+    bench, wards = Bench(), [Ward(max_turns=9), Ward(max_gate_calls=7)]
+
+    def cantrip(*answers: CrystalResponse) -> Cantrip:
+        return Cantrip(ScriptedCrystal(answers), Call(), circle(["done", echo], wards, medium.name))
+
+    first = cantrip(runs(loop), runs("done(n)"))
+    assert await talk(bench, medium, first, "count") == "8"
+    assert "TooManyCalls: code may make 7 gate calls" in (first.crystal.requests[-1].messages[-1].content or "")  # type: ignore[attr-defined]
+    assert len(await bench.records("GateCalled")) == 7
+    assert await talk(bench, medium, cantrip(runs("done(n)")), "again") == "8"
+
+
+async def test_done_is_no_call_too_many(medium: Medium) -> None:
+    wards = [Ward(max_turns=9), Ward(max_gate_calls=1)]
+    crystal = ScriptedCrystal([runs("echo('x')\ndone('ok')")])
+    assert (
+        await talk(Bench(), medium, Cantrip(crystal, Call(), circle(["done", echo], wards, medium.name)), "go") == "ok"
+    )
 
 
 async def test_an_error_of_a_gate_keeps_its_name_in_code() -> None:
