@@ -25,7 +25,10 @@ class Retrying(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         tuple[int, ...], Meta(description="the provider's HTTP status codes that may pass")
     ] = (429, 500, 502, 503, 504)
     base_delay_s: Annotated[Annotated[float, Meta(gt=0)], Meta(description="seconds before the first retry")] = 1.0
-    max_delay_s: Annotated[Annotated[float, Meta(gt=0)], Meta(description="seconds that a retry waits at most")] = 60.0
+    max_delay_s: Annotated[
+        Annotated[float, Meta(gt=0)],
+        Meta(description="seconds that a retry waits at most, unless the provider asks for more"),
+    ] = 60.0
 
     def allows(self, error: CrystalError, attempt: int) -> bool:
         """Whether this failure of an attempt, counted from 1, is tried again."""
