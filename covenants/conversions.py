@@ -56,7 +56,7 @@ def _activity(entry: Entry, fields: Fields) -> Fields:
         case SpellResult():
             text = entry.result if isinstance(entry.result, str) else _json(entry.result)
         case SpellFault():
-            text = f"{entry.code}: {entry.error}"
+            text = entry.error if entry.code == "failed" else f"{entry.code}: {entry.error}"
         case _:
             text = ""
     text = fields.setdefault("text", text)

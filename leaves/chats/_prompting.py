@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PROMPT = "you> "
 FORK = re.compile(r"/fork(?:\s+(?P<back>\d{1,4}))?(?:\s+(?P<text>\S.*))?", re.DOTALL)
+_SENDER = "agents"
+"""Who writes, until a message has said it: a piece of one does not. It is what an agents instance is usually called."""
 HELP = """\
 Type a message and press Enter; pasted lines stay one message.
   Alt-Enter, or \\ at the end of a line and Enter: go on in a new line
@@ -48,7 +50,7 @@ class PromptingConsole(Console):
         self._colour = colours(os.environ)
         self._writing = Writing()
         self._session: PromptSession[str] | None = None
-        self._sender = "coven"
+        self._sender = _SENDER
 
     async def run(self, port: ChatPort, ready: Callable[[], None]) -> None:
         """See `ChatLeaf.run`."""

@@ -162,7 +162,11 @@ DONE = [
     ),
     (
         SpellFault(correlation_id="c1", error="no such file"),
-        ChatActivity(activity="fault", text="failed: no such file", correlation_id="c1"),
+        ChatActivity(activity="fault", text="no such file", correlation_id="c1"),
+    ),
+    (
+        SpellFault(correlation_id="c1", error="not this one", code="denied"),
+        ChatActivity(activity="fault", text="denied: not this one", correlation_id="c1"),
     ),
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -14,6 +14,7 @@ from branches.chat.leaf import ChatPort, ForkRefused
 from branches.chat.service import ChatService
 from branches.chat.sessions import conversation_of
 from journals import Journal, MemoryStore
+from tests.policies.bench import DyingLog, Killed
 
 
 class Silent:
@@ -144,3 +145,28 @@ async def test_where_no_agent_hears_of_it_there_is_none(journal):
         with pytest.raises(ForkRefused, match="no route `ChatForked -> AgentFork`"):
             await port.fork("room", "m1")
         assert (await port.receive("room", "ada", "two")).session == "room"
+
+
+async def killed_at(at: int, when: str) -> int:
+    """A fork that is cut off there and asked for again; gives how often the journal was written to until then."""
+    journal = await MemoryStore().open("chat", CHAT.registry())
+    async with hearing(journal) as port:
+        _, two = await talk(journal, port, "room", "one", "two")
+    log = DyingLog(journal.log, at, when)
+    async with hearing(Journal(log, journal.registry)) as port:  # type: ignore[arg-type]
+        with suppress(Killed):
+            await port.fork("room", "m1", back=1)
+    async with hearing(journal) as port:
+        session = await port.fork("room", "m1", back=1)
+        assert (await port.receive("room", "ada", "three")).session == session
+        assert await history(port, session) == "one ONE three"
+    assert await forks(journal) == [ChatForked(parent="room", without=(two,))]
+    return log.writes
+
+
+async def test_killed_at_every_write_and_asked_again_it_is_one_fork():
+    writes = await killed_at(0, "")
+    assert writes >= 2
+    for when in ("before", "after"):
+        for at in range(1, writes + 1):
+            await killed_at(at, when)

@@ -200,7 +200,7 @@ async def test_calls_and_what_failed_of_them_are_a_line_each_between_the_texts(r
         await opened.say(prompt, "It is not there.")
         opened.terminal.type("next\r")
         await opened.heard("next")
-    assert opened.terminal.text.index("coven> Let me look.\n") < opened.terminal.text.index("fs.read_text")
+    assert opened.terminal.text.index("agents> Let me look.\n") < opened.terminal.text.index("fs.read_text")
     assert "secret" not in opened.terminal.text
     assert "a long result" not in opened.terminal.text
 
