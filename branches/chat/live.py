@@ -51,6 +51,8 @@ class Live(Generic[Id]):
         self._shown: list[str] = []
         self._changed, self._closed = asyncio.Event(), asyncio.Event()
         self._ended = asyncio.Event()
+        self.lost = False
+        """Whether there may be a message that it does not know of."""
 
     def __repr__(self) -> str:
         return f"<Live {len(self._text)} characters in {len(self.messages)} messages>"
@@ -74,6 +76,7 @@ class Live(Generic[Id]):
                 await self._update(self._split(self._text))
                 await self._pause()
         except (DeliveryFailed, Away) as error:
+            self.lost = isinstance(error, Away)
             _log.warning("an answer is not shown while it is being written: %s", error)
         finally:
             self._ended.set()

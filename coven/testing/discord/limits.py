@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import time
 
+GLOBAL = "global"
+
 
 class Limits:
-    """Counts requests. `rules` has the kinds that are limited: how many in how many seconds."""
+    """Counts requests. `rules` has the kinds that are limited: how many in how many seconds.
+
+    A rule for `global` is for all of them together, in all channels.
+    """
 
     def __init__(self) -> None:
         self.rules: dict[str, tuple[int, float]] = {}

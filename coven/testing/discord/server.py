@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from coven.testing.discord.gateway import Gateway, Session
-from coven.testing.discord.limits import Limits
+from coven.testing.discord.limits import GLOBAL, Limits
 from coven.testing.discord.world import Channel, Kind, Message, Person, World
 
 _LONGEST = 2000
@@ -192,6 +192,9 @@ class DiscordServer(Gateway):
                 return _refused(404, 10003, "Unknown Channel")
             if kind in self._forbidden:
                 return _refused(403, 50001, "Missing Access")
+            if kind != "respond" and (wait := self.limits.count(GLOBAL, "")[1]) is not None:
+                body = {"message": "You are being rate limited.", "retry_after": round(wait, 3), "global": True}
+                return _json(body, status=429, headers={"X-RateLimit-Global": "true", "Via": "1.1 loopback"})
             headers, wait = self.limits.count(kind, place)
             if wait is not None:
                 body = {"message": "You are being rate limited.", "retry_after": round(wait, 3), "global": False}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from io import BytesIO
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -19,6 +20,7 @@ from branches.chat.incoming import Where
 from branches.chat.leaf import DeliveryFailed
 from branches.chat.live import Away
 from leaves.chats.discord.outgoing import Part, pressed
+from leaves.chats.discord.pace import Pace
 
 _HISTORY = 100
 _GUILD_READY_S = 0.5
@@ -88,6 +90,7 @@ class Bot(discord.Client):
         loaded: Callable[[], None],
         *,
         commands: bool,
+        pace: Pace,
         api: str | None = None,
     ) -> None:
         intents = discord.Intents.none()
@@ -97,6 +100,7 @@ class Bot(discord.Client):
             allowed_mentions=discord.AllowedMentions.none(),
             max_messages=None,
             guild_ready_timeout=_GUILD_READY_S,
+            http_trace=_kept(pace),
         )
         self._take, self._connected, self._loaded, self._api = take, connected, loaded, api
         self._tree = app_commands.CommandTree(self) if commands else None
@@ -280,6 +284,27 @@ class Bot(discord.Client):
 
     def _at(self, channel: int, message: int) -> discord.PartialMessage:
         return self.get_partial_messageable(channel).get_partial_message(message)
+
+
+def _kept(pace: Pace) -> aiohttp.TraceConfig:
+    """Holds back each request as it goes out, behind what `discord.py` has waited for."""
+
+    async def begin(_: object, request: SimpleNamespace, params: aiohttp.TraceRequestStartParams) -> None:
+        path = params.url.path
+        request.counts = False
+        if path.startswith("/api/") and "/interactions/" not in path:
+            await pace.go()
+            request.counts = True
+
+    async def end(_: object, request: SimpleNamespace, __: object) -> None:
+        if request.counts:
+            pace.answered()
+
+    trace = aiohttp.TraceConfig()
+    trace.on_request_start.append(begin)
+    trace.on_request_end.append(end)
+    trace.on_request_exception.append(end)
+    return trace
 
 
 async def acknowledge(interaction: discord.Interaction, text: str, *, alone: bool = False) -> None:

@@ -8,6 +8,7 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from branches.attachment import Attachment, take
@@ -24,6 +25,7 @@ from branches.secret import Secret
 from journals import InvalidEntry, Record
 from leaves.chats.discord.options import TOKEN, DiscordOptions
 from leaves.chats.discord.outgoing import Part, buttons, nonce, parts, unfinished
+from leaves.chats.discord.pace import Pace, can_wait
 from leaves.chats.discord.recovery import before
 from policies import Clock, SystemClock, sleep_until
 
@@ -49,8 +51,7 @@ class Discord:
     """One Discord bot.
 
     A message is one prompt for ever, by its id in the journal. An answer is sent once: each of its messages has a
-    nonce that comes from the answer's id, and the first delivery to a conversation after a start looks at what is
-    there already.
+    nonce that comes from the answer's id, and an answer to a prompt of an earlier life looks at what is there already.
     """
 
     def __init__(self, options: DiscordOptions, name: str, *, clock: Clock | None = None) -> None:
@@ -64,7 +65,7 @@ class Discord:
     def _begin(self) -> None:
         """Nothing is known of the world: a start, also one after a failure."""
         self._last: dict[int, int] = {}
-        self._looked: set[str] = set()
+        self._known: OrderedDict[str, None] = OrderedDict()
         self._live: dict[str, Live[int]] = {}
         self._typing: dict[str, asyncio.Task[None]] = {}
         self._asked: OrderedDict[str, int | None] = OrderedDict()
@@ -86,8 +87,9 @@ class Discord:
 
         self._begin()
         self._port = port
-        began = time.time() - self._options.catch_up_s
-        self._taken, self._since = await port.taken_since(began), _snowflake(began)
+        self._began = time.time()
+        since = self._began - self._options.catch_up_s
+        self._taken, self._since = await port.taken_since(since), _snowflake(since)
         connections = 0
 
         def connected() -> None:
@@ -105,11 +107,13 @@ class Discord:
                 self._look_back(channel)
             self._looked_around = True
 
-        bot = Bot(self._take, connected, loaded, commands=self._options.commands, api=self._options.api)
-        async with bot, asyncio.TaskGroup() as self._tasks:
-            self._bot, self._inbox = bot, Inbox(self._tasks, self._handle)
-            await bot.start(self._token.reveal())
-            raise ConnectionError("the connection to Discord has ended")
+        options, pace = self._options, Pace(SystemClock(), self._options.requests_per_s)
+        bot = Bot(self._take, connected, loaded, commands=options.commands, pace=pace, api=options.api)
+        with closing(pace):
+            async with bot, asyncio.TaskGroup() as self._tasks:
+                self._bot, self._inbox = bot, Inbox(self._tasks, self._handle)
+                await bot.start(self._token.reveal())
+                raise ConnectionError("the connection to Discord has ended")
 
     async def deliver(self, message: Record[ChatEfferent]) -> str | None:
         """See `ChatLeaf.deliver`; gives the id of the answer's first message. Waits as long as Discord is away."""
@@ -130,8 +134,9 @@ class Discord:
         live = self._live.pop(key, None)
         there = await live.close() if live is not None else []
         sent: list[int] = []
-        looked = message.session in self._looked
-        self._looked.add(message.session)
+        about = message.correlation_id or message.session
+        looked = about in self._known and not (live is not None and live.lost)
+        self._know(about)
         while True:
             try:
                 if not looked:
@@ -327,18 +332,27 @@ class Discord:
             return
         if not isinstance(record.entry, ChatAfferent):
             return
+        if record.time >= self._began:
+            self._know(record.id)
         self._asked[record.id] = _message_id(record.entry)
         if len(self._asked) > _REMEMBERED:
             self._asked.popitem(last=False)
         if record.id not in self._typing:
             self._typing[record.id] = self._tasks.create_task(self._type(record.id, channel))
 
+    def _know(self, about: str) -> None:
+        """Of the answers to this prompt, or of a conversation, nothing stands on Discord that we do not know of."""
+        self._known[about] = None
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+
     async def _type(self, key: str, channel: int) -> None:
         """Show that an answer is awaited. It is a courtesy: when Discord refuses, nothing is shown."""
         until = self._clock.now() + TYPING_AT_MOST_S
         try:
             while self._clock.now() < until:
-                await self._connected.show_typing(channel)
+                with can_wait():
+                    await self._connected.show_typing(channel)
                 await sleep_until(self._clock, self._clock.now() + TYPING_EVERY_S)
         except (Away, DeliveryFailed) as error:
             _log.debug("typing is not shown: %s", error)
@@ -384,10 +398,12 @@ class _Room:
 
     async def begin(self, stream: str, number: int, text: str) -> int:
         reply_to = self._reply_to if number == 0 else None
-        return await self._bot.send(self._channel, Part(text), nonce(stream, number), reply_to)
+        with can_wait():
+            return await self._bot.send(self._channel, Part(text), nonce(stream, number), reply_to)
 
     async def change(self, message: int, text: str) -> object:
-        return await self._bot.edit(self._channel, message, Part(text))
+        with can_wait():
+            return await self._bot.edit(self._channel, message, Part(text))
 
     async def remove(self, message: int) -> None:
         await self._bot.delete(self._channel, message)

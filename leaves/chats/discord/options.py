@@ -47,6 +47,9 @@ class DiscordOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     ] = 6
     stream: Annotated[bool, Meta(description="whether answers are shown while they are being written")] = True
     edit_every_s: Annotated[float, Meta(ge=1.0, description="seconds between two edits of an answer")] = 1.5
+    requests_per_s: Annotated[
+        int, Meta(ge=1, description="requests that it makes in a second at most; Discord grants more to some bots")
+    ] = 50
     window: Annotated[Window, Meta(description="when text that is being written goes into the next edit")] = Window(
         paragraph=True, sentence=True, max_chars=200, debounce_s=0.5
     )

@@ -23,8 +23,10 @@ class Stage:
         self.world = discord.world
 
     @asynccontextmanager
-    async def bot(self, *, leaf: type[Discord] = Discord, clock=None, **options) -> AsyncGenerator[asyncio.Task[None]]:
-        """One life of the bot, from ready to a sudden end."""
+    async def bot(
+        self, *, leaf: type[Discord] = Discord, clock=None, timeout: float = 30, **options
+    ) -> AsyncGenerator[asyncio.Task[None]]:
+        """One life of the bot, from ready to a sudden end, of so many seconds at most."""
         token = Secret("${TOKEN}", {"TOKEN": self.discord.token})
         chosen = DiscordOptions(**{"token": token, "api": self.discord.api, "commands": False, **options})
         service = ChatService(
@@ -34,7 +36,7 @@ class Stage:
         task = asyncio.create_task(service.run(ready.set))
         waiting = asyncio.create_task(ready.wait())
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(timeout):
                 await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
                 if task.done():
                     task.result()
@@ -48,13 +50,13 @@ class Stage:
         """The first prompts, as soon as there are so many."""
         return await self._first("ChatAfferent", count)
 
-    async def delivered(self, count: int) -> list[Record]:
+    async def delivered(self, count: int, timeout: float = 30) -> list[Record]:
         """The first outcomes, as soon as there are so many."""
-        return await self._first("ChatDelivered", count, "ChatUndelivered")
+        return await self._first("ChatDelivered", count, "ChatUndelivered", timeout=timeout)
 
-    async def _first(self, kind: str, count: int, *others: str) -> list:
+    async def _first(self, kind: str, count: int, *others: str, timeout: float = 30) -> list:
         found: list = []
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(timeout):
             async for record in self.journal.tail(0, kinds=[kind, *others]):
                 found.append(record)
                 if len(found) == count:

@@ -10,7 +10,6 @@ from branches.chat import ChatDelivered
 from branches.chat.live import CURSOR
 from coven.testing import ManualClock
 from coven.testing.discord import Kind
-from journals import derive_id
 from leaves.chats.discord.leaf import Discord
 
 
@@ -139,6 +138,7 @@ async def test_a_session_that_discord_has_forgotten_begins_anew_and_what_was_mis
             f"<@{echoing.world.bot.id}> missed",
             mentions=(echoing.world.bot,),
         )
+        echoing.world.add(echoing.world.general, echoing.world.person("Ada"), "missed, and not for the bot")
         await echoing.discord.ask_to_reconnect()
         await echoing.delivered(2)
     assert echoing.discord.identified == 2
@@ -230,28 +230,6 @@ async def test_what_of_a_stream_comes_after_the_answer_is_not_shown(stage):
     assert stage.said() == ["short", "done"]
 
 
-async def test_many_conversations_at_once_lose_double_and_swap_nothing(echoing):
-    rooms = [echoing.world.channel(f"room {number}") for number in range(200)]
-    echoing.discord.limits.rules["send"] = (5, 0.3)
-    echoing.discord.limits.rules["edit"] = (5, 0.3)
-
-    async def stream() -> None:
-        async for prompt in echoing.journal.tail(0, kinds=["ChatAfferent"]):
-            await echoing.write(prompt, derive_id(prompt.id), "Thinking. ", "Still. ", complete=True)
-
-    streaming = asyncio.create_task(stream())
-    async with echoing.bot():
-        for text in ("one", "two", "three"):
-            for room in rooms:
-                await echoing.discord.say(text, room)
-        await echoing.delivered(3 * len(rooms))
-    streaming.cancel()
-    for room in rooms:
-        assert echoing.said(room) == ["<Ada: one>", "<Ada: two>", "<Ada: three>"]
-        assert len({message.reply_to for message in echoing.messages(room)}) == 3
-    assert echoing.discord.limits.refused == 0
-
-
 async def test_what_was_said_shortly_before_a_start_is_answered_too_once_and_in_order(echoing):
     thread = echoing.world.channel("side", Kind.THREAD, echoing.world.general)
     for text in ("one", "two"):
@@ -302,14 +280,83 @@ async def test_what_belongs_to_an_earlier_conversation_of_a_channel_is_no_prompt
     assert [prompt.entry.text for prompt in await echoing.prompts(2)] == ["Ada: one", "Ada: two"]
 
 
-async def test_after_a_lost_session_only_what_is_meant_for_it_is_read(echoing):
-    async with echoing.bot():
-        await echoing.discord.say("before")
-        await echoing.delivered(1)
-        echoing.discord.forget()
-        echoing.world.add(echoing.world.general, echoing.world.person("Ada"), "to somebody else")
-        await echoing.discord.ask_to_reconnect()
-        await echoing.discord.until(lambda: echoing.discord.identified == 2)
-        await echoing.discord.say("after")
-        await echoing.delivered(2)
-    assert echoing.said() == ["<Ada: before>", "<Ada: after>"]
+async def test_several_half_written_answers_of_an_earlier_life_become_each_its_answer(stage):
+    async with stage.bot():
+        for text in ("first", "second"):
+            await stage.discord.say(text)
+        prompts = await stage.prompts(2)
+        for prompt in prompts:
+            await stage.write(prompt, prompt.id, "One. ")
+        await stage.discord.until(lambda: len(stage.messages()) == 2)
+    async with stage.bot():
+        for number, prompt in enumerate(prompts):
+            await stage.answer(prompt, f"One. {number}.")
+        await stage.delivered(2)
+    assert stage.said() == ["One. 0.", "One. 1."]
+
+
+async def test_a_message_that_was_shown_while_the_connection_broke_becomes_the_answer(stage):
+    async with stage.bot():
+        await stage.discord.say("write")
+        (prompt,) = await stage.prompts(1)
+        stage.discord.break_connections("send", 1)
+        await stage.write(prompt, "s", "One. ")
+        await stage.discord.until(stage.messages)
+        await stage.answer(prompt, "One. Two.")
+        await stage.delivered(1)
+    assert stage.said() == ["One. Two."]
+
+
+QUESTIONS = ("one", "two", "three")
+
+
+async def converse_in_many_rooms(stage, count: int, per_s: int, channel_s: float) -> None:
+    """In every room at once three questions, each answered piece by piece; the limits are Discord's or tighter."""
+    rooms = {room.id: room for room in (stage.world.channel(f"room {number}") for number in range(count))}
+    limits = stage.discord.limits
+    limits.rules |= {"send": (5, channel_s), "edit": (5, channel_s), "typing": (5, channel_s), "global": (per_s, 1.0)}
+    async with stage.bot(requests_per_s=per_s, edit_every_s=1.0, timeout=300):
+        for text in QUESTIONS:
+            for room in rooms.values():
+                await stage.discord.say(text, room)
+        prompts: dict[str, list] = {}
+        for prompt in await stage.prompts(count * len(QUESTIONS)):
+            prompts.setdefault(prompt.session, []).append(prompt)
+        for number in range(len(QUESTIONS)):
+            asked = [each[number] for each in prompts.values()]
+            for prompt in asked:
+                await stage.write(prompt, prompt.id, f"Of {prompt.entry.text}: ")
+            await stage.discord.until(lambda n=number: len(newest(stage, rooms, n, CURSOR)) == count, 120)
+            for prompt in asked:
+                await stage.write(prompt, prompt.id, "much. ", first=1)
+            await stage.discord.until(lambda n=number: len(newest(stage, rooms, n, f"much. {CURSOR}")) == count, 120)
+            for prompt in asked:
+                await stage.answer(prompt, f"Of {prompt.entry.text}: much. That is all.")
+        await stage.delivered(count * len(QUESTIONS), 120)
+    for room in rooms.values():
+        found = stage.messages(room)
+        assert [message.text for message in found] == [f"Of Ada: {text}: much. That is all." for text in QUESTIONS]
+        assert [str(message.reply_to) for message in found] == [
+            prompt.entry.message_id for prompt in prompts[f"discord:{room.id}"]
+        ]
+        assert all(message.history[-1].endswith(f"much. {CURSOR}") for message in found)
+    assert limits.refused == 0
+
+
+def newest(stage, rooms, number: int, ending: str) -> list[int]:
+    """The rooms whose n-th message of the bot ends like this."""
+    said: dict[int, list[str]] = {}
+    for message in stage.world.messages.values():
+        if message.author == stage.world.bot:
+            said.setdefault(message.channel.id, []).append(message.text)
+    return [id for id, texts in said.items() if id in rooms and len(texts) > number and texts[number].endswith(ending)]
+
+
+async def test_many_streamed_conversations_at_once_keep_to_the_limits_and_lose_double_and_swap_nothing(stage):
+    await converse_in_many_rooms(stage, 40, 400, 1.0)
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(600)
+async def test_two_hundred_streamed_conversations_at_once_under_the_limits_of_discord(stage):
+    await converse_in_many_rooms(stage, 200, 50, 5.0)
