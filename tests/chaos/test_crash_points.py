@@ -134,10 +134,11 @@ async def kill_at(points: list[FaultPoint], expected: list[str], folder: Path, s
             raise AssertionError(f"killed at {point}: {error}") from error
 
 
-async def test_a_kill_at_every_fifth_operation(folder: Path, nats_server: EmbeddedServer) -> None:
+@pytest.mark.parametrize("part", range(4))
+async def test_a_kill_at_every_fifth_operation(folder: Path, nats_server: EmbeddedServer, part: int) -> None:
     points, expected = await undisturbed(folder, nats_server)
     assert len(points) > 40
-    await kill_at(points[2::5], expected, folder, nats_server)
+    await kill_at(points[2::5][part::4], expected, folder, nats_server)
 
 
 @pytest.mark.chaos
@@ -164,9 +165,12 @@ async def kill_server_at(points: list[FaultPoint], expected: list[str], folder: 
                 raise AssertionError(f"server killed at {point}: {error}") from error
 
 
-async def test_a_kill_of_the_server_at_every_fifteenth_operation(folder: Path, nats_server: EmbeddedServer) -> None:
+@pytest.mark.parametrize("part", range(2))
+async def test_a_kill_of_the_server_at_every_fifteenth_operation(
+    folder: Path, nats_server: EmbeddedServer, part: int
+) -> None:
     points, expected = await undisturbed(folder, nats_server)
-    await kill_server_at(points[::15], expected, folder)
+    await kill_server_at(points[::15][part::2], expected, folder)
 
 
 @pytest.mark.chaos
