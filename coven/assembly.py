@@ -9,6 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from branches.agents.cantrip import configure
+from branches.agents.crystal import Crystal
 from branches.agents.medium import Medium, no_medium
 from branches.agents.options import AgentsOptions
 from branches.catalogue import Catalogue, LeafKind
@@ -106,20 +107,26 @@ class Assembly:
             if choice.notice is not None:
                 self._tell(choice.notice)
         self.crystals[branch.name] = leaf.info.name
-        crystal = leaf.info.load()(self._options(leaf))
-        if close := getattr(crystal, "close", None):
-            self._closing.push_async_callback(close)
+        crystal = self._crystal(leaf)
+        others = {name: self._crystal(other) for name, other in branch.crystals.items()}
         spells = [gate_of(spell) for served in self.config.of_type("spellcasting") for spell in served.spells.values()]
         return AgentsService(
             branch.name,
             await self._journal(branch),
-            configure(crystal, options, spells),
+            configure(crystal, options, spells, crystals=others),
             owner=self.owner,
             tool_timeout_s=options.tool_timeout_s,
             chunk_journal=await self._chunks(branch),
             medium=self._medium,
             serves=self._serves,
         )
+
+    def _crystal(self, leaf: Leaf) -> Crystal:
+        """The crystal of a leaf, closed with the host."""
+        crystal = cast("Crystal", leaf.info.load()(self._options(leaf)))
+        if close := getattr(crystal, "close", None):
+            self._closing.push_async_callback(close)
+        return crystal
 
     def _medium(self, name: str) -> Medium:
         """The medium of this name, made when it is first used and closed with the host."""

@@ -93,7 +93,8 @@ class Branch(msgspec.Struct, frozen=True, kw_only=True):
     """One branch instance.
 
     `options` are a `ChatOptions`, an `AgentsOptions` or a struct of `spellcasting_options`. `leaves` are its leaves by
-    name: the chat leaf, the crystal (none where it is `auto`), or the substrates.
+    name: the chat leaf, the crystal (none where it is `auto`), or the substrates. `crystals` are the other ones that
+    an agents instance names.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Branch(msgspec.Struct, frozen=True, kw_only=True):
     manifest: Manifest
     options: msgspec.Struct
     leaves: dict[str, Leaf] = {}
+    crystals: dict[str, Leaf] = {}
 
     @property
     def spells(self) -> dict[str, type[Spell]]:

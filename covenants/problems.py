@@ -56,6 +56,7 @@ CODES: dict[str, str] = {
     "E217": "a route between a short-lived kind and a kept one",
     "E218": "an approval that nobody can be asked for",
     "E219": "a sampling option that the model does not take",
+    "E220": "children with a crystal that is not named",
     "E301": "a required field gets no value",
     "E302": "a value of a type that does not fit",
     "E303": "a field that is not known",

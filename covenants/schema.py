@@ -108,6 +108,10 @@ def _leaf_section(
     if key == "crystal":
         named = [_named_with_options(leaves, by_leaf)]
         properties[key] = {**_without_type(properties[key]), "anyOf": [{"type": "string"}, *named]}
+        properties["crystals"] |= {
+            "propertyNames": _NAME,
+            "additionalProperties": {"anyOf": [{"enum": list(leaves)}, *named]},
+        }
     known = {"properties": {key: {"anyOf": [{"enum": [*others, *leaves]}, *named]}}}
     rules: list[Schema] = [{"if": {"not": {"required": ["use"]}}, "then": known}]
     for name, leaf in leaves.items():

@@ -13,7 +13,7 @@ from branches.agents.crystal import Crystal
 from branches.agents.delegation import ChildRequest, child_gates, child_wards
 from branches.agents.folding import Folding
 from branches.agents.gate import Gate
-from branches.agents.gates import ASK_PERSON, CALL_AGENT, CALL_AGENT_BATCH, DONE, GateDefinition, canonical
+from branches.agents.gates import ASK_PERSON, DONE, GateDefinition, canonical, delegating
 from branches.agents.internal import EntityCast
 from branches.agents.options import AgentsOptions
 from branches.agents.retrying import Retrying
@@ -85,10 +85,16 @@ def configure(
 ) -> Cantrip:
     """The cantrip that the options describe. Of the gates that others serve, only those named are in its circle.
 
-    A named gate that nobody serves is not offered. Raises `InvalidCantrip`.
+    A named gate that nobody serves is not offered. `crystals` are those that the options name. Raises `InvalidCantrip`,
+    also where `child_crystals` names one that is missing.
     """
-    own = served or {}
-    built_in = (DONE, CALL_AGENT, CALL_AGENT_BATCH, ASK_PERSON)
+    own, others = served or {}, crystals or {}
+    built_in = (DONE, *delegating(tuple(others)), ASK_PERSON)
+    missing = [name for name in options.child_crystals if name not in others]
+    if missing:
+        raise InvalidCantrip(
+            f"there is no crystal {missing[0]!r} for children; there are: {', '.join(others) or 'none'}"
+        )
     known = {gate.name: gate for gate in (*built_in, *gates, *(gate.definition for gate in own.values()))}
     names = dict.fromkeys(map(canonical, options.circle.gates))
     named = tuple(known[name] for name in names if name in known)
@@ -102,7 +108,8 @@ def configure(
     asked = options.circle
     circle = Circle(named, resolve(asked.wards), asked.medium, functions, independent=asked.independent)
     circle = replace(circle, approve=tuple(map(canonical, asked.approve)), approvers=asked.approvers)
-    return Cantrip(crystal, call, circle, options.folding, options.retry, crystals or {})
+    of_children = tuple(others[name] for name in options.child_crystals)
+    return Cantrip(crystal, call, circle, options.folding, options.retry, others, of_children)
 
 
 def cast_entry(cantrip: Cantrip, entity: str) -> EntityCast:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 
 class GateDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -61,6 +62,18 @@ CALL_AGENT_BATCH: Final = GateDefinition(
         "required": ["requests"],
     },
 )
+
+
+def delegating(crystals: tuple[str, ...]) -> tuple[GateDefinition, GateDefinition]:
+    """`call_agent` and `call_agent_batch`, with the names of the crystals that a child may have."""
+    if not crystals:
+        return CALL_AGENT, CALL_AGENT_BATCH
+    properties = {**_REQUEST["properties"]}
+    properties["crystal"] = {**properties["crystal"], "enum": list(crystals)}
+    request = {**_REQUEST, "properties": properties}
+    batch = {**CALL_AGENT_BATCH.parameters, "properties": {"requests": {"type": "array", "items": request}}}
+    return replace(CALL_AGENT, parameters=request), replace(CALL_AGENT_BATCH, parameters=batch)
+
 
 ASK_PERSON: Final = GateDefinition(
     name="ask_person",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -69,6 +69,18 @@ class AgentsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     crystal: Annotated[
         str, Meta(description="which model answers; `auto` takes the first provider whose key is set, else `rehearsal`")
     ] = "auto"
+    crystals: Annotated[
+        dict[str, Any],
+        Meta(
+            description="other models by names of yours, each as `crystal` is written: children and forks may have one"
+        ),
+    ] = {}
+    child_crystals: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="which of `crystals` children have: the first those of the entity, the second theirs, and so on"
+        ),
+    ] = ()
     call: CallOptions = CallOptions()
     circle: CircleOptions = CircleOptions()
     folding: Annotated[

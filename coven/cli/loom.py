@@ -214,7 +214,7 @@ def reward(
 def fork(
     turn: TurnId,
     session: Annotated[str | None, typer.Option(help="The name of the new session; default: a fresh one.")] = None,
-    crystal: Annotated[str | None, typer.Option(help="Another of the cantrip's crystals, by name.")] = None,
+    crystal: Annotated[str | None, typer.Option(help="One of the other `crystals`, by its name.")] = None,
     agents: Agents = None,
     file: File = DEFAULT_FILE,
     nats: Nats = None,
@@ -233,12 +233,16 @@ def fork(
     async def work() -> str:
         from branches.agents.forking import fork as begin
         from branches.agents.loom import read_loom
-        from coven.looms import agents_journal
+        from coven.looms import agents_instance, agents_journal
         from coven.shelf import shelf_of
         from journals import random_id
 
         name = session or f"fork-{random_id()}"
         async with shelf_of(file, nats) as shelf:
+            known = agents_instance(shelf.config, agents).crystals
+            if crystal is not None and crystal not in known:
+                there = f"there are: {', '.join(known)}" if known else "name some under `crystals:`"
+                raise typer.BadParameter(f"there is no crystal {crystal!r}; {there}")
             journal = await agents_journal(shelf, agents)
             if await journal.last(session=name) is not None:
                 raise typer.BadParameter(f"session {name!r} is there already; choose another name")

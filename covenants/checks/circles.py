@@ -11,7 +11,7 @@ from branches.agents.wards import resolve
 from covenants.checks.scope import BRANCHES, Scope
 from covenants.document import Path
 from covenants.model import Branch
-from covenants.problems import nearest, shown
+from covenants.problems import nearest, shown, suggest
 from covenants.transform import Endpoint
 from covenants.usercode import UserCodeError, load_object
 
@@ -43,6 +43,7 @@ def check_circles(scope: Scope) -> None:
             _check_approvals(scope, branch, path)
             _check_reward(scope, branch.options, (*path, "reward"))
             _check_sampling(scope, branch, branch.options)
+            _check_children(scope, branch, branch.options)
 
 
 def _check_gate(scope: Scope, branch: Branch, gate: str, path: Path) -> None:
@@ -112,12 +113,22 @@ def _check_reward(scope: Scope, options: AgentsOptions, path: Path) -> None:
 
 def _check_sampling(scope: Scope, branch: Branch, options: AgentsOptions) -> None:
     """What the configured model would not be sent is refused: it would be missing without a word."""
-    for leaf in branch.leaves.values():
+    for leaf in (*branch.leaves.values(), *branch.crystals.values()):
         for name in sorted(leaf.info.untaken_sampling(leaf.options)):
             if getattr(options.call.sampling, name) != getattr(Sampling(), name):
                 path = (*BRANCHES, branch.name, "call", "sampling", name)
                 message = f"the model of the crystal `{leaf.info.name}` does not take `{name}`"
                 scope.document.add("E219", message, "remove it, or choose another model", at=path, key=True)
+
+
+def _check_children(scope: Scope, branch: Branch, options: AgentsOptions) -> None:
+    """The crystals of children are among those that are named."""
+    path = (*BRANCHES, branch.name)
+    for number, name in enumerate(options.child_crystals):
+        if name not in options.crystals:
+            message = f"there is no crystal `{shown(name)}` under `crystals`"
+            hint = f"{suggest(name, tuple(options.crystals))}; or add `{shown(name)}: …` there"
+            scope.document.add("E220", message, hint, at=(*path, "child_crystals", number))
 
 
 def _path_of(scope: Scope, path: Path, gate: str) -> Path:

@@ -43,9 +43,9 @@ def read_branches(scope: Scope) -> None:
             scope.branches[name] = branch
 
 
-def _check_name(scope: Scope, name: str, path: Path) -> None:
+def _check_name(scope: Scope, name: str, path: Path, what: str = "a branch") -> None:
     if not PLAIN_NAME.fullmatch(name):
-        message = f"`{shown(name)}` cannot be the name of a branch"
+        message = f"`{shown(name)}` cannot be the name of {what}"
         hint = "use 1 to 64 letters, digits, `-` and `_`, beginning with a letter or digit"
         scope.document.add("E113", message, hint, at=path, key=True)
     elif name in _RESERVED or name.endswith(_CHUNKS):
@@ -80,6 +80,36 @@ def _chat(scope: Scope, name: str, section: Section, path: Path) -> Branch:
 
 
 def _agents(scope: Scope, name: str, section: Section, path: Path) -> Branch:
+    others = _crystals(scope, name, section.get("crystals"), (*path, "crystals"))
+    return msgspec.structs.replace(_agents_with_crystal(scope, name, section, path), crystals=others)
+
+
+def _crystals(scope: Scope, name: str, given: Any, path: Path) -> dict[str, Leaf]:
+    """The other crystals of an agents instance, by their names there: each the name of a leaf, or that with options."""
+    found: dict[str, Leaf] = {}
+    for own, value in cast("Section", given).items() if isinstance(given, dict) else ():
+        where = (*path, own)
+        _check_name(scope, own, where, "a crystal")
+        named = cast("dict[Any, Any]", value) if isinstance(value, dict) else {value: None}
+        if len(named) != 1 or not isinstance(next(iter(named)), str):
+            hint = "e.g. `anthropic`, or `{anthropic: {model: …}}`"
+            scope.document.add("E112", f"`{shown(own)}` is one crystal", hint, at=where, key=True)
+            continue
+        ((crystal, options),) = named.items()
+        if crystal == AUTO:
+            message = f"`{shown(own)}` cannot be `auto`, which may be another model at each start"
+            scope.document.add("E117", message, "name it: `anthropic`, or `{anthropic: {…}}`", at=where, key=True)
+            continue
+        options = dict(cast("Section", options)) if isinstance(options, dict) else options
+        use = cast("Section", options).pop("use", None) if isinstance(options, dict) else None
+        at = (*where, crystal) if isinstance(value, dict) else where
+        leaf = resolve_leaf(scope, name, LeafKind.CRYSTAL, crystal, use, options, at)
+        if leaf is not None:
+            found[own] = leaf
+    return found
+
+
+def _agents_with_crystal(scope: Scope, name: str, section: Section, path: Path) -> Branch:
     if isinstance(section.get("crystal"), dict):
         return _agents_with_options(scope, name, section, path)
     use, leaf_options = section.pop("use", None), section.pop("options", None)

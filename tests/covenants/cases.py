@@ -295,6 +295,71 @@ CASES = [
         "does not take `temperature`",
         environ={"ANTHROPIC_API_KEY": "canary"},
     ),
+    Case(
+        "children with a crystal that is not named",
+        {
+            "crystal: rehearsal": "crystal: rehearsal\n    crystals: {small: rehearsal}\n"
+            f"    child_crystals: [{MARK}smal]"
+        },
+        "E220",
+        "no crystal `smal`",
+        "did you mean `small`?",
+    ),
+    Case(
+        "another crystal that is unknown",
+        {"crystal: rehearsal": f"crystal: rehearsal\n    crystals: {{{MARK}small: anthropics}}"},
+        "E115",
+        "no crystal leaf `anthropics`",
+        "did you mean `anthropic`?",
+    ),
+    Case(
+        "another crystal without its key",
+        {"crystal: rehearsal": f"crystal: rehearsal\n    crystals: {{{MARK}small: anthropic}}"},
+        "E402",
+        "ANTHROPIC_API_KEY",
+    ),
+    Case(
+        "another crystal with an option that is unknown",
+        {"crystal: rehearsal": f"crystal: rehearsal\n    crystals: {{small: {{anthropic: {{{MARK}modle: x}}}}}}"},
+        "E110",
+        "`modle`",
+        "did you mean `model`?",
+        environ={"ANTHROPIC_API_KEY": "canary"},
+    ),
+    Case(
+        "another crystal with a key in clear",
+        {"crystal: rehearsal": f"crystal: rehearsal\n    crystals: {{small: {{anthropic: {{api_key: {MARK}hush}}}}}}"},
+        "E401",
+        "`api_key`",
+    ),
+    Case(
+        "another crystal that is any",
+        {"crystal: rehearsal": f"crystal: rehearsal\n    crystals: {{{MARK}small: auto}}"},
+        "E117",
+        "cannot be `auto`",
+    ),
+    Case(
+        "another crystal that is two",
+        {"crystal: rehearsal": f"crystal: rehearsal\n    crystals: {{{MARK}small: {{anthropic: , openai: }}}}"},
+        "E112",
+        "is one crystal",
+    ),
+    Case(
+        "another crystal without a name that can be one",
+        {"crystal: rehearsal": f"crystal: rehearsal\n    crystals: {{{MARK}'a b': rehearsal}}"},
+        "E113",
+        "`a b` cannot be the name of a crystal",
+    ),
+    Case(
+        "sampling that another crystal does not take",
+        {
+            "crystal: rehearsal": "crystal: rehearsal\n    crystals: {small: anthropic}\n"
+            f"    call: {{sampling: {{{MARK}temperature: 0.5}}}}"
+        },
+        "E219",
+        "does not take `temperature`",
+        environ={"ANTHROPIC_API_KEY": "canary"},
+    ),
     # fields and types
     Case(
         "a missing field",

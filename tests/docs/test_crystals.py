@@ -14,7 +14,7 @@ from tests.docs.examples import ROOT, blocks, whole_file
 
 PAGE = "crystals.md"
 BLOCKS = blocks(PAGE)
-KEYS = {"OPENROUTER_API_KEY": "canary", "ANTHROPIC_API_KEY": "canary"}
+KEYS = dict.fromkeys(("OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "canary")
 
 
 def test_the_program_prints_what_the_page_says() -> None:
