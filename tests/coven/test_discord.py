@@ -6,9 +6,12 @@ import asyncio
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from ruamel.yaml import YAML
 
+from branches.agents import AGENTS
+from branches.agents.loom import read_loom
 from coven.configuration import configure
 from coven.host import Host
 from coven.testing.discord import DiscordServer
@@ -55,3 +58,35 @@ async def test_a_message_on_discord_is_answered_with_what_a_tool_gave_also_after
             await discord.until(lambda: [m.text[-1:] for m in discord.world.of_bot(room)] == [")"] * life)  # noqa: B023
         answer = discord.world.of_bot(room)[-1]
         assert (answer.text, answer.reply_to) == ("In the workspace:\n  notes.md  (87 bytes)", asked.id)
+
+
+async def forked(config, discord, store: MemoryStore) -> str:
+    """Two questions, and a third in the place of the second; gives what the command was told."""
+    room = discord.world.general
+    async with running(config, store):
+        for number, text in enumerate(("what files are here?", "read notes.md"), 1):
+            await discord.say(text)
+            await discord.until(lambda: len(discord.world.of_bot(room)) == number)  # noqa: B023
+        await discord.command("fork", back=1, text="run pwd")
+        (response,) = await discord.until(lambda: discord.responses)
+        if "Not forked" not in response["data"]["content"]:
+            await discord.until(lambda: len(discord.world.of_bot(room)) == 3)
+    return response["data"]["content"]
+
+
+async def test_a_fork_of_a_chat_is_a_fork_of_its_agent(config, discord):
+    store = MemoryStore()
+    assert "goes on from 1 message back" in await forked(config, discord, store)
+    agents = await store.open("agents", AGENTS.registry())
+    threads = (await read_loom(agents)).threads
+    assert [thread.intents for thread in threads] == [
+        ("what files are here?", "read notes.md"),
+        ("what files are here?", "run pwd"),
+    ]
+    assert threads[1].shared == 2
+
+
+async def test_without_the_route_the_chat_says_so_and_nothing_is_forked(config, discord):
+    routes = tuple(route for route in config.routes if route.source_kind != "ChatForked")
+    told = await forked(msgspec.structs.replace(config, routes=routes), discord, MemoryStore())
+    assert told == "Not forked: this coven does not fork: its covenant has no route `ChatForked -> AgentFork`."

@@ -22,10 +22,10 @@ from branches.chat.leaf import ChatPort, DeliveryFailed
 from branches.secret import Secret, SecretUnset
 from journals import Record
 from leaves.chats.web.guard import HEADERS, admits, is_loopback
-from leaves.chats.web.messages import Hello, Piece
+from leaves.chats.web.messages import FRAME_LIMIT, Hello, Piece
 from leaves.chats.web.options import TOKEN, WebOptions
-from leaves.chats.web.server import WebServer, address_of, listen
 from leaves.chats.web.visit import SESSIONS, Visit
+from leaves.serving import Server, address_of, listen
 
 _PAGE = Path(__file__).parent / "page"
 _FILES = {
@@ -65,8 +65,8 @@ class WebChat:
         """See `ChatLeaf.run`. Raises `OSError` where the address is taken, and what the port raises."""
         self._port, self._broken = port, asyncio.get_running_loop().create_future()
         listening = listen(self._options.host, self._options.port)
-        self.address = address_of(listening)
-        server = WebServer(self._app())
+        self.address = f"{address_of(listening)}/"
+        server = Server(self._app(), ws="websockets-sansio", ws_max_size=FRAME_LIMIT)
         serving = asyncio.create_task(server.serve([listening]))
         try:
             ready()

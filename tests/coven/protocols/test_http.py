@@ -21,8 +21,9 @@ from coven.entrance import entrance
 from coven.http.app import ORIGIN, Api
 from coven.http.bodies import BODY_LIMIT
 from coven.http.openapi import openapi_document
-from coven.http.server import HttpServer, address_of, listen
+from coven.http.server import HttpServer
 from coven.recipe import Changes, bare_recipe
+from leaves.serving import address_of, listen
 
 Serving = Callable[..., Any]
 JSON = {"Content-Type": "application/json"}
