@@ -89,7 +89,6 @@ class AgentsService:
     def bind(self, session: str, cantrip: Cantrip) -> None:
         """Let this session's entity work under a cantrip of its own, from its next episode on."""
         self._shop.bound[session] = cantrip
-        self._idle.pop(session, None)
 
     @property
     def name(self) -> str:
@@ -115,6 +114,9 @@ class AgentsService:
                             self._dispatch(record, tasks)
         except BaseExceptionGroup as group:
             raise first_error(group) from None
+        finally:
+            for session in (*self._working.values(), *self._idle.values()):
+                await session.close()
 
     def _dispatch(self, record: Record[Entry], tasks: asyncio.TaskGroup) -> None:
         """Hand a record to its session. An answer that no session waits for stays recorded, and that is all."""
@@ -144,6 +146,7 @@ class AgentsService:
             _log.warning("%s leaves session %r alone until its restart: %s", self._name, session.name, reason)
             self._lost.add(session.name)
             del self._working[session.name]
+            await session.close()
         else:
             del self._working[session.name]
             for evicted in self._rest(session):

@@ -55,7 +55,8 @@ class Session:
         self._given = GivenFiles()
         self._unkept = 0
         self._cancelled: set[str] = set()
-        self._running: tuple[str, asyncio.Task[Outcome]] | None = None
+        self._answering: str | None = None
+        self._running: asyncio.Task[Outcome] | None = None
 
     def __repr__(self) -> str:
         state = "idle" if self._recorder is None else "at work"
@@ -79,6 +80,7 @@ class Session:
                 await self._load()
         while self._prompts:
             prompt = self._prompts.popleft()
+            self._answering = prompt.id
             if is_prompt(prompt):
                 if self._cut and prompt.id not in self._cancelled:
                     async with loading:
@@ -155,12 +157,12 @@ class Session:
 
     def _cancel(self, entry: AgentCancel) -> None:
         """End the episodes of this prompt, or of all that wait now."""
-        waiting = [prompt.id for prompt in self._prompts]
-        if self._running is not None:
-            waiting.append(self._running[0])
-        self._cancelled |= {entry.prompt} & set(waiting) if entry.prompt else set(waiting)
-        if self._running is not None and self._running[0] in self._cancelled:
-            self._running[1].cancel()
+        waiting = {prompt.id for prompt in self._prompts}
+        if self._answering is not None:
+            waiting.add(self._answering)
+        self._cancelled |= {entry.prompt} & waiting if entry.prompt else waiting
+        if self._running is not None and self._answering in self._cancelled:
+            self._running.cancel()
 
     async def _answer(self, prompt: Record[AgentPrompt]) -> None:
         """One episode, from its beginning or from where it was cut off."""
@@ -207,7 +209,7 @@ class Session:
             text = "I could not go on with this: my program has changed since I began. Please ask again."
             await self._end(root, recorder, ending(text, "failed"))
         finally:
-            self._recorder = None
+            self._recorder = self._answering = None
             entity.leave()
             self._cancelled.discard(prompt.id)
         if self._cut:
@@ -224,7 +226,7 @@ class Session:
         if prompt.id in self._cancelled:
             raise EpisodeCancelled
         task = asyncio.ensure_future(run.execute())
-        self._running = prompt.id, task
+        self._running = task
         try:
             await task
         except asyncio.CancelledError:

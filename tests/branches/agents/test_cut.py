@@ -22,6 +22,7 @@ from journals import Entry, Record
 from leaves.mediums.javascript import JavaScript
 from leaves.mediums.python import Python
 from tests.branches.agents.bench import ECHO, SILENT, Bench
+from tests.branches.held import held
 
 Play = Callable[[CrystalRequest], CrystalResponse | None]
 """What a crystal says to this request; None hangs."""
@@ -270,3 +271,22 @@ async def test_cut_off_at_every_moment_it_ends_once_and_the_next_intent_is_shown
         moments += 1
     assert {"cancel": "cancelled", "max_seconds": "truncated"}[how] in endings
     assert moments > 15
+
+
+async def test_a_prompt_whose_episode_is_about_to_begin_can_be_cancelled_too() -> None:
+    bench = Bench()
+    scene = Scene(play(finishes("one"), finishes("two")))
+    scene.bench = bench
+    journal, log = held(await bench.open(), lambda message: message.headers["Coven-Kind"] == "EntityCast")
+    crystal = scene.cantrip()
+    async with bench.serve(crystal.crystal, cantrip=crystal, journal=journal):
+        first = await bench.ask("first")
+        await log.arrived.wait()
+        cancelled = await (await bench.open()).append(AgentCancel(prompt=first.id), session="s")
+        second = await bench.ask("next")
+        await journal.wait_for(lambda record: record.position == second.position, timeout=10)
+        assert cancelled.created
+        log.released.set()
+        assert (await bench.response(first)).ending == "cancelled"
+        assert (await bench.response(second)).text == "ok"
+    assert await bench.records("CrystalCalled")

@@ -326,3 +326,24 @@ async def test_when_the_medium_changes_between_two_prompts_the_old_sandbox_is_le
         assert [(await bench.response(each)).text for each in (one, two)] == ["one", "two"]
     for medium in mediums.values():
         await medium.close()
+
+
+async def test_a_service_that_ends_leaves_no_sandbox_open(medium: Medium) -> None:
+    bench, counted, hung = Bench(), Counted(medium), asyncio.Event()
+
+    async def hang() -> None:
+        """Never gives anything."""
+        hung.set()
+        await asyncio.Event().wait()
+
+    class Acts:
+        async def invoke(self, request: Any, on_text: Any = None) -> CrystalResponse:
+            return runs("hang()")
+
+    crystal = Acts()
+    cantrip = Cantrip(crystal, Call(), circle(["done", hang], [Ward(max_turns=3)], medium.name))
+    async with bench.serve(crystal, cantrip=cantrip, medium=only(counted)):
+        await bench.ask("hang")
+        await hung.wait()
+        assert counted.open_ones
+    assert not counted.open_ones
