@@ -120,7 +120,13 @@ class Bench:
     async def response(self, prompt: Record[Entry]) -> AgentResponse:
         """The response to a prompt, once it is there."""
         journal = await self.open()
-        found = await journal.wait_for(lambda r: r.kind == "AgentResponse" and r.causation_id == prompt.id, timeout=30)
+        found = await journal.wait_for(
+            lambda record: record.causation_id == prompt.id,
+            after=prompt.position,
+            kinds=["AgentResponse"],
+            session=prompt.session,
+            timeout=30,
+        )
         return cast("AgentResponse", found.entry)
 
     async def talk(self, text: str, session: str = "s") -> AgentResponse:

@@ -137,7 +137,9 @@ CODE: dict[str, dict[str, tuple[str, str]]] = {
 """Code, by medium, and what its entity is shown."""
 
 GATES = ("done", echo, explode, hang, odd, huge)
-WARDS = (Ward(max_turns=5), Ward(max_seconds=600), Ward(max_cpu_s=1.0), Ward(max_memory_mb=32))
+CPU_S = {"tools": 1.0, "javascript": 0.3, "python": 1.0}
+"""Seconds that code may compute: in Python it counts also those in which it waits for its turn on a busy machine."""
+WARDS = (Ward(max_turns=5), Ward(max_seconds=600), Ward(max_memory_mb=32))
 
 
 class Place:
@@ -151,7 +153,7 @@ class Place:
     async def ask(self, session: str, *script: Any, medium: str = "tools") -> Record[Any]:
         """A prompt to an entity with this script; those of code may keep a secret."""
         crystal = self.crystals[session] = ScriptedCrystal(script)
-        made = Cantrip(crystal, Call(), circle(GATES, WARDS, medium))
+        made = Cantrip(crystal, Call(), circle(GATES, (*WARDS, Ward(max_cpu_s=CPU_S[medium])), medium))
         self.service.bind(session, made)
         self._asked += 1
         return await self.bench.ask(f"prompt {self._asked}", session)
