@@ -13,7 +13,7 @@ _SHAPES = {
     "an Anthropic key": r"sk-ant-[A-Za-z0-9_-]{16,}",
     "an OpenAI key": r"sk-(?!ant-)(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{20,}",
     "a Google key": r"AIza[A-Za-z0-9_-]{30,}",
-    "a Slack token": r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
+    "a Slack token": r"(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{10,}",
     "a Discord token": r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}",
     "a GitHub token": r"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})",
     "an AWS key": r"(?:AKIA|ASIA)[A-Z0-9]{16}",

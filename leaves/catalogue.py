@@ -7,6 +7,9 @@ from branches.spellcasting.spells import Attach, Exec, ListDir, ReadText, WriteT
 from leaves.chats.console import ConsoleOptions
 from leaves.chats.discord.options import TOKEN as DISCORD_TOKEN
 from leaves.chats.discord.options import DiscordOptions
+from leaves.chats.slack.options import APP_TOKEN as SLACK_APP_TOKEN
+from leaves.chats.slack.options import BOT_TOKEN as SLACK_BOT_TOKEN
+from leaves.chats.slack.options import SlackOptions
 from leaves.chats.web.options import WebOptions
 from leaves.crystals.anthropic import KEY as ANTHROPIC_KEY
 from leaves.crystals.anthropic import AnthropicOptions
@@ -57,6 +60,16 @@ CATALOGUE = Catalogue(
             extra="discord",
             needs=("discord",),
             secrets=(DISCORD_TOKEN,),
+        ),
+        LeafInfo(
+            name="slack",
+            kind=LeafKind.CHAT,
+            summary="an app in a Slack workspace",
+            factory="leaves.chats.slack.leaf:Slack",
+            options=SlackOptions,
+            extra="slack",
+            needs=("slack_sdk", "aiohttp"),
+            secrets=(SLACK_BOT_TOKEN, SLACK_APP_TOKEN),
         ),
         LeafInfo(
             name="openai",

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from branches.chat.entries import ChatChunk, ChatStreamCompleted
 from branches.chat.leaf import DeliveryFailed
+from journals import Record
 from policies import Clock
 
 CURSOR = "▌"
 """Stands at the end of a message that is still being written."""
+_REMEMBERED = 10_000
 _log = logging.getLogger("coven.chat")
 
 Id = TypeVar("Id")
@@ -117,3 +123,89 @@ class Live(Generic[Id]):
             alarm.cancel()
             for wait in waits:
                 wait.cancel()
+
+
+@dataclass(frozen=True)
+class Shown(Generic[Id]):
+    """What showed an answer while it was being written; `lost` is whether there may be more messages than these."""
+
+    messages: list[Id]
+    lost: bool = False
+
+
+class Writings(Generic[Id]):
+    """The answers that are being written, shown in each session in the order of their prompts, so that no answer stands
+    above one that comes before it.
+    """
+
+    def __init__(
+        self, tasks: asyncio.TaskGroup, split: Callable[[str], list[str]], clock: Clock, every_s: float
+    ) -> None:
+        self._tasks, self._split, self._clock, self._every_s = tasks, split, clock, every_s
+        self._sessions: OrderedDict[str, str] = OrderedDict()
+        self._turns: dict[str, deque[str]] = {}
+        self._lives: dict[str, Live[Id]] = {}
+        self._begun: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"<Writings {len(self._begun)} answers being written>"
+
+    @property
+    def messages(self) -> set[Id]:
+        """The messages that show an answer that is still being written."""
+        return {message for live in self._lives.values() for message in live.messages}
+
+    def expect(self, prompt: str, session: str) -> None:
+        """A prompt of this id was recorded: what is written for it may be shown."""
+        if prompt not in self._sessions:
+            self._sessions[prompt] = session
+            self._turns.setdefault(session, deque()).append(prompt)
+            if len(self._sessions) > _REMEMBERED:
+                self._forget(next(iter(self._sessions)))
+
+    def show(self, chunk: Record[ChatChunk | ChatStreamCompleted], room: Callable[[], Room[Id]]) -> bool:
+        """More of an answer; False if it is none that is expected. `room` gives where it is shown, when it is new."""
+        entry, prompt = chunk.entry, chunk.correlation_id
+        if prompt is None or prompt not in self._sessions or not isinstance(entry, ChatChunk):
+            return False
+        live = self._lives.get(prompt)
+        if live is None:
+            live = self._lives[prompt] = Live(room(), self._split, self._clock, self._every_s)
+        if entry.index == 0:
+            live.begin(entry.stream)
+        if entry.stream == live.stream:
+            live.write(entry.text)
+        self._next(self._sessions[prompt])
+        return True
+
+    @asynccontextmanager
+    async def answering(self, prompt: str) -> AsyncGenerator[Shown[Id]]:
+        """While the answer to a prompt is sent: gives what showed it. What comes late is shown no more."""
+        live, session = self._lives.pop(prompt, None), self._sessions.pop(prompt, None)
+        try:
+            if live is not None and prompt in self._begun:
+                messages = await live.close()
+                yield Shown(messages, live.lost)
+            else:
+                yield Shown([])
+        finally:
+            self._begun.discard(prompt)
+            if session is not None:
+                turns = self._turns.get(session, deque())
+                while prompt in turns:  # those before it got no answer: what is answered later is not held up by them
+                    self._sessions.pop(turns.popleft(), None)
+                self._next(session)
+
+    def _next(self, session: str) -> None:
+        """Begin to show the answer whose turn it is."""
+        turns = self._turns.get(session)
+        if not turns:
+            self._turns.pop(session, None)
+        elif turns[0] in self._lives and turns[0] not in self._begun:
+            self._begun.add(turns[0])
+            self._tasks.create_task(self._lives[turns[0]].run())
+
+    def _forget(self, prompt: str) -> None:
+        session = self._sessions.pop(prompt)
+        self._turns[session].remove(prompt)
+        self._next(session)

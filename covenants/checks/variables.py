@@ -69,13 +69,14 @@ def _check_clear(scope: Scope, section: LeafSection, path: Path, value: str) -> 
 def _check_needed(scope: Scope, section: LeafSection) -> None:
     """The variables that a leaf looks up by itself, unless its options name others."""
     leaf = section.leaf
-    if leaf is None or leaf.options is None or not leaf.info.secrets:
-        given: list[Any] = []
-    else:
-        given = [getattr(leaf.options, name) for name in leaf.options.__struct_fields__]
-    if leaf is None or any(isinstance(option, Secret) for option in given):
+    if leaf is None:
         return
+    options = leaf.options.__struct_fields__ if leaf.options is not None else ()
+    given = [name for name in options if isinstance(getattr(leaf.options, name), Secret)]
     for variable in leaf.info.secrets:
+        # A leaf with one secret may call the option as it likes; one with several calls them as the variables end.
+        if any(len(leaf.info.secrets) == 1 or variable.lower().endswith(name) for name in given):
+            continue
         if not scope.environ.get(variable):
             message = f"the leaf `{leaf.info.name}` needs the environment variable {variable}, which is not set"
             scope.document.add("E402", message, f"export {variable}=…", at=section.path, key=True)

@@ -228,7 +228,7 @@ def test_what_is_not_used_is_not_imported(project, command):
     )
     assert ran.returncode == 0
     heavy = {"acp", "anthropic", "google", "httpx2", "openai", "pydantic", "pydantic_monty", "quickjs_rs"}
-    heavy |= {"discord", "prompt_toolkit", "starlette", "uvicorn", "wasmtime"}
+    heavy |= {"discord", "prompt_toolkit", "slack_sdk", "starlette", "uvicorn", "wasmtime"}
     assert heavy.isdisjoint(ran.stderr.split())
 
 

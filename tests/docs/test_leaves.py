@@ -3,40 +3,62 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from branches.chat import CHAT, ChatChunk, ChatEfferentDraft, ChatStreamCompleted
 from branches.chat.entries import ChatQuestion
 from branches.chat.service import ChatService
 from branches.secret import Secret
+from coven.testing.slack.server import SCOPES
 from covenants import check, load_text
 from journals import Journal, MemoryStore
 from leaves.catalogue import CATALOGUE
 from leaves.chats.discord.leaf import Discord
 from leaves.chats.discord.options import DiscordOptions
-from tests.docs.examples import blocks, whole_file, write_code
+from leaves.chats.slack.incoming import Command
+from leaves.chats.slack.leaf import Slack
+from leaves.chats.slack.options import SlackOptions
+from tests.docs.examples import ROOT, blocks, whole_file, write_code
 
-PAGES = ["writing-a-leaf.md", "discord.md"]
+PAGES = ["writing-a-leaf.md", "discord.md", "slack.md"]
+TOKENS = ("DISCORD_TOKEN", "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN")
 EXAMPLES = [(page, block) for page in PAGES for block in blocks(page) if block.info == "yaml"]
 
 
 @pytest.mark.parametrize(("page", "block"), EXAMPLES, ids=[page for page, _ in EXAMPLES])
 def test_the_configuration_passes_the_check(page: str, block, tmp_path: Path) -> None:
     write_code(page, tmp_path)
-    loaded = load_text(whole_file(block.text).encode(), {"DISCORD_TOKEN": "canary"}, base=tmp_path)
+    loaded = load_text(whole_file(block.text).encode(), dict.fromkeys(TOKENS, "canary"), base=tmp_path)
     assert [str(problem) for problem in check(loaded, CATALOGUE).problems] == []
 
 
-def test_a_bot_without_its_token_is_found_before_it_runs(tmp_path: Path) -> None:
-    ((_, block),) = [example for example in EXAMPLES if example[0] == "discord.md"]
-    loaded = load_text(whole_file(block.text).encode(), {}, base=tmp_path)
+@pytest.mark.parametrize("missing", TOKENS)
+def test_a_bot_without_its_token_is_found_before_it_runs(missing: str, tmp_path: Path) -> None:
+    page = f"{missing.partition('_')[0].lower()}.md"
+    ((_, block),) = [example for example in EXAMPLES if example[0] == page]
+    others = {token: "canary" for token in TOKENS if token != missing}
+    loaded = load_text(whole_file(block.text).encode(), others, base=tmp_path)
     (problem,) = check(loaded, CATALOGUE).problems
     assert problem.code == "E402"
-    assert "DISCORD_TOKEN" in problem.message
+    assert missing in problem.message
+
+
+def test_the_apps_manifest_has_what_the_leaf_asks_for() -> None:
+    page = (ROOT / "docs" / "slack.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^   ```yaml\n(.*?)^   ```$", page, re.M | re.S)
+    manifest = YAML(typ="safe", pure=True).load(textwrap.dedent(text))
+    assert set(SCOPES) <= set(manifest["oauth_config"]["scopes"]["bot"])
+    assert manifest["settings"]["socket_mode_enabled"]
+    assert manifest["settings"]["interactivity"]["is_enabled"]
+    commands = [Command(each["command"], "C1", "U1", "t").name for each in manifest["features"]["slash_commands"]]
+    assert sorted(commands) == ["approve", "ask", "fork", "reset"]
 
 
 def example(page: str) -> dict[str, Any]:
@@ -110,6 +132,26 @@ async def test_the_test_of_the_page_about_discord() -> None:
     names["bring_a_bot"] = bring_a_bot
     async with asyncio.timeout(20):
         assert await names["main"]() == "<Ada: hello>"
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+async def test_the_test_of_the_page_about_slack() -> None:
+    store, tasks = MemoryStore(), []
+    journal = await store.open("chat", CHAT.registry())
+    chunks = await store.open("chat-chunks", CHAT.registry(short_lived=True), short_lived=True)
+
+    async def bring_an_app(api: str, bot_token: str, app_token: str) -> None:
+        environ = {"BOT": bot_token, "APP": app_token}
+        options = SlackOptions(bot_token=Secret("${BOT}", environ), app_token=Secret("${APP}", environ), api=api)
+        tasks.append(await serving(Slack(options, "chat"), journal, chunks))
+        tasks.append(asyncio.create_task(echo(journal)))
+
+    names = example("slack.md")
+    names["bring_an_app"] = bring_an_app
+    async with asyncio.timeout(20):
+        assert await names["main"]() == "&lt;Ada: hello&gt;"
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)

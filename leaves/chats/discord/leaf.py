@@ -17,7 +17,7 @@ from branches.chat.entries import ChatAnswer
 from branches.chat.inbox import Inbox
 from branches.chat.incoming import author, is_meant, prompt
 from branches.chat.leaf import ChatPort, DeliveryFailed, ForkRefused
-from branches.chat.live import Away, Live
+from branches.chat.live import Away, Shown, Writings
 from branches.chat.questions import Answered, OpenQuestions
 from branches.chat.sessions import conversation_of
 from branches.chat.windows import Window
@@ -66,7 +66,6 @@ class Discord:
         """Nothing is known of the world: a start, also one after a failure."""
         self._last: dict[int, int] = {}
         self._known: OrderedDict[str, None] = OrderedDict()
-        self._live: dict[str, Live[int]] = {}
         self._typing: dict[str, asyncio.Task[None]] = {}
         self._asked: OrderedDict[str, int | None] = OrderedDict()
         self._open = OpenQuestions()
@@ -74,7 +73,7 @@ class Discord:
         self._looked_around = False
 
     def __repr__(self) -> str:
-        return f"<Discord {self._name} {len(self._last)} channels, {len(self._live)} answers being written>"
+        return f"<Discord {self._name} {len(self._last)} channels, {self._open}>"
 
     @property
     def window(self) -> Window:
@@ -112,6 +111,7 @@ class Discord:
         with closing(pace):
             async with bot, asyncio.TaskGroup() as self._tasks:
                 self._bot, self._inbox = bot, Inbox(self._tasks, self._handle)
+                self._writings: Writings[int] = Writings(self._tasks, unfinished, self._clock, options.edit_every_s)
                 await bot.start(self._token.reveal())
                 raise ConnectionError("the connection to Discord has ended")
 
@@ -129,24 +129,9 @@ class Discord:
             wanted[-1] = wanted[-1]._replace(buttons=buttons(asked, message.entry.choices))
             self._open.add(message)
         reply_to = await self._reply_to(message)
-        key = message.correlation_id or message.id
-        self._asked.pop(key, None)  # what of its stream comes late is shown no more
-        live = self._live.pop(key, None)
-        there = await live.close() if live is not None else []
-        sent: list[int] = []
-        about = message.correlation_id or message.session
-        looked = about in self._known and not (live is not None and live.lost)
-        self._know(about)
-        while True:
-            try:
-                if not looked:
-                    sent, there = await self._find(bot, channel, message, wanted, reply_to)
-                    looked = True
-                ids = await self._send(bot, channel, message, wanted, reply_to, sent, there)
-                break
-            except Away as error:
-                looked, sent = False, []
-                await self._away(error)
+        async with self._writings.answering(message.correlation_id or message.id) as shown:
+            ids = await self._bring(bot, channel, message, wanted, reply_to, shown)
+        self._asked.pop(message.correlation_id or "", None)
         self._stop_typing(message.correlation_id)
         return str(ids[0])
 
@@ -156,24 +141,40 @@ class Discord:
 
     async def show(self, chunk: Record[ChatChunk | ChatStreamCompleted]) -> None:
         """See `StreamingLeaf.show`."""
-        entry, key = chunk.entry, chunk.correlation_id
-        if not self._options.stream or key is None or not isinstance(entry, ChatChunk) or key not in self._asked:
-            return
-        live = self._live.get(key)
-        if live is None:
-            room = _Room(self._connected, _channel(chunk.session), self._asked[key])
-            live = self._live[key] = Live(room, unfinished, self._clock, self._options.edit_every_s)
-            self._tasks.create_task(live.run())
-        if entry.index == 0:
-            live.begin(entry.stream)
-        if entry.stream == live.stream:
-            live.write(entry.text)
+        key = chunk.correlation_id or ""
+        if self._options.stream and self._writings.show(
+            chunk, lambda: _Room(self._connected, _channel(chunk.session), self._asked.get(key))
+        ):
             self._stop_typing(key)
 
     @property
     def _connected(self) -> Bot:
         assert self._bot is not None, "deliver and show are called while run is"
         return self._bot
+
+    async def _bring(
+        self,
+        bot: Bot,
+        channel: int,
+        message: Record[ChatEfferent],
+        wanted: list[Part],
+        reply_to: int | None,
+        shown: Shown[int],
+    ) -> list[int]:
+        """Send an answer, of which messages may have been `shown` while it was being written."""
+        sent, there = list[int](), shown.messages
+        about = message.correlation_id or message.session
+        looked = about in self._known and not shown.lost
+        self._know(about)
+        while True:
+            try:
+                if not looked:
+                    sent, there = await self._find(bot, channel, message, wanted, reply_to)
+                    looked = True
+                return await self._send(bot, channel, message, wanted, reply_to, sent, there)
+            except Away as error:
+                looked, sent = False, []
+                await self._away(error)
 
     async def _send(
         self,
@@ -206,9 +207,8 @@ class Discord:
         found = {said.id: said for said in await bot.ours(channel, _snowflake(committed))}
         if reply_to is not None:
             found |= {said.id: said for said in await bot.ours(channel, reply_to)}
-        for live in self._live.values():
-            for id in live.messages:
-                found.pop(id, None)
+        for id in self._writings.messages:
+            found.pop(id, None)
         return before([found[id] for id in sorted(found)], [part.text for part in wanted], reply_to, committed)
 
     async def _reply_to(self, message: Record[ChatEfferent]) -> int | None:
@@ -334,6 +334,7 @@ class Discord:
             return
         if record.time >= self._began:
             self._know(record.id)
+        self._writings.expect(record.id, record.session)
         self._asked[record.id] = _message_id(record.entry)
         if len(self._asked) > _REMEMBERED:
             self._asked.popitem(last=False)

@@ -281,13 +281,12 @@ async def test_what_belongs_to_an_earlier_conversation_of_a_channel_is_no_prompt
 
 
 async def test_several_half_written_answers_of_an_earlier_life_become_each_its_answer(stage):
-    async with stage.bot():
-        for text in ("first", "second"):
-            await stage.discord.say(text)
-        prompts = await stage.prompts(2)
-        for prompt in prompts:
-            await stage.write(prompt, prompt.id, "One. ")
-        await stage.discord.until(lambda: len(stage.messages()) == 2)
+    for life in (1, 2):
+        async with stage.bot():
+            await stage.discord.say(str(life))
+            prompts = await stage.prompts(life)
+            await stage.write(prompts[-1], prompts[-1].id, "One. ")
+            await stage.discord.until(lambda: len(stage.messages()) == life)  # noqa: B023
     async with stage.bot():
         for number, prompt in enumerate(prompts):
             await stage.answer(prompt, f"One. {number}.")

@@ -1,0 +1,363 @@
+"""The interface that apps use, on a loopback port, and what a test does to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from coven.testing.slack.limits import Limits
+from coven.testing.slack.socket import SocketMode
+from coven.testing.slack.world import Channel, Message, World
+
+SCOPES = ("app_mentions:read", "channels:history", "chat:write", "commands", "files:read", "im:history", "users:read")
+_LONGEST, _LONGEST_EDIT, _SECTION, _BUTTONS, _LABEL = 40_000, 4_000, 3_000, 25, 75
+_NEEDED = {
+    "chat.postMessage": "chat:write",
+    "chat.update": "chat:write",
+    "chat.delete": "chat:write",
+    "chat.postEphemeral": "chat:write",
+    "conversations.history": "channels:history",
+    "conversations.replies": "channels:history",
+    "users.info": "users:read",
+}
+Method = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+class _Refused(Exception):
+    """The request is answered with this error."""
+
+
+class SlackServer(SocketMode):
+    """A Slack with one workspace and one app. `async with SlackServer() as slack:` and give the app `slack.api`.
+
+    What people do: `say`, `command`, `press`. What there is: `world`. What goes wrong: `drop`, `ask_to_reconnect`,
+    `redeliver`, `again`, `limits`, `scopes`, `refuse`, `break_connections`, `hold`.
+    """
+
+    def __init__(self, bot_token: str = "xoxb-loopback", app_token: str = "xapp-loopback") -> None:
+        super().__init__()
+        self.bot_token, self.app_token = bot_token, app_token
+        self.world, self.limits = World(), Limits()
+        self.scopes = set(SCOPES)
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+        self.whispers: list[dict[str, Any]] = []
+        self.hold: Callable[[str], Awaitable[None]] | None = None
+        self.mode = True
+        """Whether the app has Socket Mode switched on."""
+        self.base = ""
+        self._newest: dict[str, Any] = {}
+        self._refused: dict[str, str] = {}
+        self._broken: dict[str, int] = {}
+        self._runner: web.AppRunner | None = None
+        self._methods: dict[str, Method] = {
+            "auth.test": self._test,
+            "apps.connections.open": self._open,
+            "chat.postMessage": self._post,
+            "chat.update": self._update,
+            "chat.delete": self._delete,
+            "chat.postEphemeral": self._whisper,
+            "conversations.history": self._history,
+            "conversations.replies": self._history,
+            "users.info": self._user,
+        }
+
+    @property
+    def api(self) -> str:
+        """The address to give to an app."""
+        return f"{self.base}/api/"
+
+    async def __aenter__(self) -> SlackServer:
+        app = web.Application(client_max_size=2**25)
+        app.router.add_get("/link/", self.handle)
+        app.router.add_get("/files/{channel}/{ts}/{number}", self._file)
+        app.router.add_route("*", "/api/{method}", self._serve)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.base = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.drop()
+        assert self._runner is not None
+        await self._runner.cleanup()
+
+    async def until(self, condition: Callable[[], Any], timeout: float = 20.0) -> Any:
+        """Wait until this holds, looking whenever something has happened; gives what it gave. Raises `TimeoutError`."""
+        async with asyncio.timeout(timeout), self.changed:
+            while not (found := condition()):
+                await self.changed.wait()
+            return found
+
+    async def say(
+        self,
+        text: str,
+        channel: Channel | None = None,
+        *,
+        author: str = "Ada",
+        mention: bool = True,
+        thread: Message | None = None,
+        files: Sequence[tuple[str, bytes, str]] = (),
+        bot: bool = False,
+    ) -> Message:
+        """A person says something; `mention` puts the bot's name before it."""
+        channel = channel or self.world.general
+        named = mention and not channel.direct
+        message = self.world.add(
+            channel,
+            self.world.person(author, bot=bot),
+            f"<@{self.world.bot.id}> {text}" if named else text,
+            thread=thread.ts if thread is not None else None,
+            files=list(files),
+        )
+        shown = {**self.world.payload(message, self.base), "channel": channel.id}
+        await self.event({**shown, "channel_type": "im" if channel.direct else "channel"})
+        if named:  # an app that may see both gets both
+            await self.event({**shown, "type": "app_mention"})
+        return message
+
+    async def event(self, event: dict[str, Any]) -> str:
+        """Something happens that the app hears of; gives the envelope's id."""
+        about = {"type": "event_callback", "team_id": self.world.team, "event_id": self.world.new_id("Ev")}
+        self._newest = {**about, "event": event}
+        return await self.send("events_api", self._newest)
+
+    async def again(self) -> str:
+        """Send the newest event a second time, in another envelope."""
+        return await self.send("events_api", self._newest)
+
+    async def command(self, name: str, text: str = "", channel: Channel | None = None, *, author: str = "Ada") -> str:
+        """A person uses a slash command; gives the envelope's id, under which `acknowledged` has what it says."""
+        channel, person = channel or self.world.general, self.world.person(author)
+        return await self.send(
+            "slash_commands",
+            {
+                "command": name,
+                "text": text,
+                "user_id": person.id,
+                "user_name": person.name.lower(),
+                "channel_id": channel.id,
+                "channel_name": "directmessage" if channel.direct else channel.name,
+                "team_id": self.world.team,
+                "trigger_id": self.world.new_id("Tr"),
+                "response_url": f"{self.base}/commands/",
+            },
+            answerable=True,
+        )
+
+    async def press(self, message: Message, number: int, *, author: str = "Ada", **changed: Any) -> str:
+        """A person presses the numbered button of a message; gives the envelope's id."""
+        buttons = [element for block in message.blocks for element in block.get("elements", ()) if "value" in element]
+        container = {"type": "message", "message_ts": message.ts, "channel_id": message.channel.id}
+        if message.thread is not None:
+            container["thread_ts"] = message.thread
+        payload: dict[str, Any] = {
+            "type": "block_actions",
+            "user": {"id": self.world.person(author).id, "team_id": self.world.team},
+            "trigger_id": self.world.new_id("Tr"),
+            "container": container,
+            "channel": {"id": message.channel.id, "name": message.channel.name},
+            "message": self.world.payload(message, self.base),
+            "actions": [{**buttons[number], "action_ts": self.world.new_ts(), **changed}],
+        }
+        return await self.send("interactive", payload)
+
+    def refuse(self, method: str, error: str | None) -> None:
+        """From now on the app gets this error for a method; with None it gets none any more."""
+        if error is None:
+            self._refused.pop(method, None)
+        else:
+            self._refused[method] = error
+
+    def break_connections(self, method: str, times: int) -> None:
+        """So many requests of a method are carried out, and their connection breaks before the answer."""
+        self._broken[method] = times
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        method, given = request.match_info["method"], await _read(request)
+        self.requests.append((method, given))
+        wait = self.limits.count(method)
+        if wait is not None:
+            await self._note()
+            return _json({"ok": False, "error": "ratelimited"}, 429, {"Retry-After": str(wait)})
+        try:
+            self._allow(method, _token(request, given))
+            if method not in self._methods:
+                raise _Refused("unknown_method")
+            body = {"ok": True, **await self._methods[method](given)}
+        except _Refused as refused:
+            body = {"ok": False, "error": str(refused)}
+            if str(refused) == "missing_scope":
+                body |= {"needed": _NEEDED[method], "provided": ",".join(sorted(self.scopes))}
+        if self.hold is not None:
+            await self.hold(method)
+        if self._broken.get(method, 0) > 0:
+            self._broken[method] -= 1
+            assert request.transport is not None
+            request.transport.close()
+        await self._note()
+        return _json(body, headers={"x-oauth-scopes": ",".join(sorted(self.scopes))})
+
+    def _allow(self, method: str, token: str) -> None:
+        """Whether the token is the right one for a method."""
+        wanted, other = self.bot_token, self.app_token
+        if method == "apps.connections.open":
+            wanted, other = other, wanted
+        if token != wanted:
+            raise _Refused("not_allowed_token_type" if token == other else "invalid_auth")
+        if method in self._refused:
+            raise _Refused(self._refused[method])
+        if method in _NEEDED and _NEEDED[method] not in self.scopes:
+            raise _Refused("missing_scope")
+
+    async def _test(self, _: dict[str, Any]) -> dict[str, Any]:
+        bot = self.world.bot
+        return {"user_id": bot.id, "bot_id": bot.bot, "user": bot.name.lower(), "team_id": self.world.team}
+
+    async def _open(self, _: dict[str, Any]) -> dict[str, Any]:
+        if not self.mode:
+            raise _Refused("socket_mode_not_enabled")
+        return {"url": f"{self.base.replace('http', 'ws', 1)}/link/?ticket={self.ticket()}"}
+
+    async def _post(self, given: dict[str, Any]) -> dict[str, Any]:
+        channel = self._channel(given)
+        if not channel.member:
+            raise _Refused("not_in_channel")
+        thread = given.get("thread_ts")
+        if thread is not None and (channel.id, thread) not in self.world.messages:
+            raise _Refused("thread_not_found")
+        blocks, metadata = _blocks(given), _metadata(given)
+        text = str(given.get("text") or "")
+        if not text.strip() and not blocks:
+            raise _Refused("no_text")
+        if len(text) > _LONGEST:
+            raise _Refused("msg_too_long")
+        message = self.world.add(channel, self.world.bot, text, thread=thread, blocks=blocks, metadata=metadata)
+        shown = {**self.world.payload(message, self.base), "channel": channel.id}
+        await self.event(shown)  # an app hears what it says itself
+        return {"channel": channel.id, "ts": message.ts, "message": self.world.payload(message, self.base)}
+
+    async def _update(self, given: dict[str, Any]) -> dict[str, Any]:
+        message = self._own(given, "cant_update_message")
+        text = str(given.get("text") or "")
+        blocks, metadata = _blocks(given), _metadata(given)
+        if not text.strip() and not blocks:
+            raise _Refused("no_text")
+        if len(text) > _LONGEST_EDIT:
+            raise _Refused("msg_too_long")
+        message.history.append(message.text)
+        message.text, message.blocks = text, blocks
+        message.metadata = metadata or message.metadata
+        return {"channel": message.channel.id, "ts": message.ts, "text": text}
+
+    async def _delete(self, given: dict[str, Any]) -> dict[str, Any]:
+        message = self._own(given, "cant_delete_message")
+        del self.world.messages[message.channel.id, message.ts]
+        return {"channel": message.channel.id, "ts": message.ts}
+
+    async def _whisper(self, given: dict[str, Any]) -> dict[str, Any]:
+        self._channel(given)
+        self.whispers.append(given)
+        return {"message_ts": self.world.new_ts()}
+
+    async def _history(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The newest first in a channel, the oldest first in a thread; pages of at most `limit`."""
+        channel, thread = self._channel(given), given.get("ts")
+        if not channel.member:
+            raise _Refused("not_in_channel")
+        oldest, limit = str(given.get("oldest") or "0"), int(given.get("limit") or 100)
+        found = sorted(
+            (m for m in self.world.in_place(channel, thread) if m.ts > oldest or m.ts == thread),
+            key=lambda message: message.ts,
+            reverse=thread is None,
+        )
+        start = int(str(given.get("cursor") or "0"))
+        page, more = found[start : start + limit], len(found) > start + limit
+        metadata = str(given.get("include_all_metadata", "")).lower() in ("1", "true")
+        return {
+            "messages": [self.world.payload(message, self.base, metadata=metadata) for message in page],
+            "has_more": more,
+            "response_metadata": {"next_cursor": str(start + limit) if more else ""},
+        }
+
+    async def _user(self, given: dict[str, Any]) -> dict[str, Any]:
+        everybody = (self.world.bot, *self.world.people.values())
+        found = next((person for person in everybody if person.id == given.get("user")), None)
+        if found is None:
+            raise _Refused("user_not_found")
+        return {"user": found.payload()}
+
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        if _token(request, {}) != self.bot_token or "files:read" not in self.scopes:
+            return web.Response(text="<html>Sign in</html>", content_type="text/html")
+        message = self.world.messages[request.match_info["channel"], request.match_info["ts"]]
+        _, body, type = message.files[int(request.match_info["number"])]
+        return web.Response(body=body, headers={"Content-Type": type})
+
+    def _channel(self, given: dict[str, Any]) -> Channel:
+        channel = self.world.channels.get(str(given.get("channel")))
+        if channel is None:
+            raise _Refused("channel_not_found")
+        return channel
+
+    def _own(self, given: dict[str, Any], refusal: str) -> Message:
+        message = self.world.messages.get((self._channel(given).id, str(given.get("ts"))))
+        if message is None:
+            raise _Refused("message_not_found")
+        if message.author != self.world.bot:
+            raise _Refused(refusal)
+        return message
+
+
+async def _read(request: web.Request) -> dict[str, Any]:
+    """What a request gives, wherever it stands."""
+    given: dict[str, Any] = dict(request.query)
+    if request.content_type == "application/json":
+        given |= await request.json()
+    elif request.method == "POST":
+        given |= {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+    return given
+
+
+def _token(request: web.Request, given: dict[str, Any]) -> str:
+    header = request.headers.get("Authorization", "")
+    return str(given.get("token") or header.removeprefix("Bearer "))
+
+
+def _blocks(given: dict[str, Any]) -> list[dict[str, Any]]:
+    """The blocks of a message, if Slack takes them."""
+    blocks: list[dict[str, Any]] = given.get("blocks") or []
+    for block in blocks:
+        match block:
+            case {"type": "section", "text": {"type": "plain_text" | "mrkdwn", "text": str(text)}}:
+                good = 0 < len(text) <= _SECTION
+            case {"type": "actions", "elements": [*elements]}:
+                labels = [str(element["text"]["text"]) for element in elements]
+                ids = {str(element["action_id"]) for element in elements}
+                good = 0 < len(labels) <= _BUTTONS and len(ids) == len(labels)
+                good = good and all(0 < len(label) <= _LABEL for label in labels)
+            case {"type": "context", "elements": [{"type": "mrkdwn", "text": str(text)}]}:
+                good = 0 < len(text) <= _SECTION
+            case _:
+                good = False
+        if not good:
+            raise _Refused("invalid_blocks")
+    return blocks
+
+
+def _metadata(given: dict[str, Any]) -> dict[str, Any] | None:
+    """The metadata of a message, if Slack takes it."""
+    metadata: Any = given.get("metadata")
+    if metadata is None:
+        return None
+    if not isinstance(metadata.get("event_type"), str) or not isinstance(metadata.get("event_payload"), dict):
+        raise _Refused("invalid_metadata_format")
+    return metadata
+
+
+def _json(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(text=json.dumps(body), status=status, content_type="application/json", headers=headers)

@@ -1,0 +1,1 @@
+"""Slack: messages, threads and direct messages of an app, through `slack-sdk` and Socket Mode."""

@@ -1,0 +1,287 @@
+"""The bot: the requests that we make to Slack, through `slack-sdk`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict, defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import aiohttp
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.web.async_slack_response import AsyncSlackResponse
+
+from branches.chat.leaf import DeliveryFailed
+from branches.chat.live import Away
+from leaves.chats.slack.incoming import Place, SlackFile
+from leaves.chats.slack.outgoing import Mark, Part, mark_of
+from leaves.chats.slack.recovery import Ours
+from policies import Clock, sleep_until
+
+TIMEOUT_S = 30.0
+_PAGES, _PAGE = 10, 200
+_NAMES = 10_000
+_LONGEST_LIMIT_S = 300.0
+_TOKEN = ("invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive")
+_SETUP = (*_TOKEN, "not_allowed_token_type", "missing_scope", "no_permission")
+_TROUBLE = ("internal_error", "fatal_error", "service_unavailable", "request_timeout", "rollup_error")
+_GONE = ("message_not_found", "cant_update_message", "cant_delete_message", "edit_window_closed")
+_HINTS = {
+    "not_in_channel": "invite the bot there",
+    "channel_not_found": "the channel is gone, or the bot is not in it",
+    "is_archived": "the channel is archived",
+    "restricted_action": "the workspace does not let the bot write there",
+}
+_log = logging.getLogger("coven.chat")
+
+
+class Refused(DeliveryFailed):
+    """Slack refuses a request for good; `code` is what it calls that."""
+
+    def __init__(self, method: str, code: str) -> None:
+        hint = f" ({_HINTS[code]})" if code in _HINTS else ""
+        super().__init__(f"Slack refuses {method}: {code}{hint}")
+        self.method, self.code = method, code
+
+
+class SetupError(Exception):
+    """The app at Slack, or one of its tokens, is not as this leaf needs it; the message says what to change."""
+
+    def __init__(self, method: str, code: str, what_to_do: str) -> None:
+        super().__init__(f"Slack refuses {method}: {code}; {what_to_do}")
+        self.method, self.code = method, code
+
+
+class Bot:
+    """The bot of one app in one workspace: `async with`, then `sign_in`.
+
+    Requests that Slack limits wait as long as it says, those of the same kind in a row.
+    """
+
+    def __init__(self, bot_token: str, app_token: str, clock: Clock, *, api: str | None = None) -> None:
+        self._tokens, self._clock, self._api = (bot_token, app_token), clock, api or AsyncWebClient.BASE_URL
+        self._turns: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._names: OrderedDict[str, str] = OrderedDict()
+        self._user = ""
+
+    def __repr__(self) -> str:
+        return f"<Bot {self._user or 'not signed in'}, {len(self._names)} people known>"
+
+    async def __aenter__(self) -> Bot:
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
+        # No retries of the SDK's own: it would send a message again without looking whether it is there.
+        self._web: Any = AsyncWebClient(self._tokens[0], self._api, session=self._session, retry_handlers=[])
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._session.close()
+
+    @property
+    def user(self) -> str:
+        """The bot's own id as a user."""
+        return self._user
+
+    async def sign_in(self) -> None:
+        """Find out who we are. Raises `SetupError` for a token that is none or that may not write; waits while away."""
+        while True:
+            try:
+                response = await self._ask("auth.test", "", self._web.auth_test)
+                break
+            except Away as error:
+                _log.warning("%s; trying again", error)
+                await sleep_until(self._clock, self._clock.now() + 5.0)
+        self._user = str(response["user_id"])
+        scopes = str(response.headers.get("x-oauth-scopes", "chat:write"))
+        if "chat:write" not in {scope.strip() for scope in scopes.split(",")}:
+            raise SetupError("auth.test", "missing_scope", _missing("chat:write"))
+
+    async def address(self) -> str:
+        """Where Socket Mode is served, for one connection. Raises `SetupError`, `Away`."""
+        token = self._tokens[1]
+        try:
+            response = await self._ask(
+                "apps.connections.open", "", lambda: self._web.apps_connections_open(app_token=token)
+            )
+        except Refused as refused:
+            what = "switch Socket Mode on for the app, and see that SLACK_APP_TOKEN belongs to it"
+            raise SetupError(refused.method, refused.code, what) from refused
+        return str(response["url"])
+
+    async def send(self, place: Place, part: Part, mark: Mark) -> str:
+        """Send a message; gives its id. Raises `Refused`, `SetupError`, and `Away` when it may have arrived."""
+        response = await self._ask(
+            "chat.postMessage",
+            place.channel,
+            lambda: self._web.chat_postMessage(
+                channel=place.channel, thread_ts=place.thread, metadata=mark.payload(), **_content(part)
+            ),
+        )
+        return str(response["ts"])
+
+    async def edit(self, place: Place, ts: str, part: Part, mark: Mark | None = None) -> bool:
+        """Replace a message of ours; False when it is there no more, or may not be edited. Raises as `send`."""
+        marked = {"metadata": mark.payload()} if mark is not None else {}
+        try:
+            await self._ask(
+                "chat.update",
+                "",
+                lambda: self._web.chat_update(channel=place.channel, ts=ts, parse="none", **marked, **_content(part)),
+            )
+        except Refused as refused:
+            if refused.code in _GONE:
+                return False
+            raise
+        return True
+
+    async def delete(self, place: Place, ts: str) -> None:
+        """Delete a message of ours; it may be gone already. Raises as `send`."""
+        try:
+            await self._ask("chat.delete", "", lambda: self._web.chat_delete(channel=place.channel, ts=ts))
+        except Refused as refused:
+            if refused.code not in _GONE:
+                raise
+
+    async def whisper(self, place: Place, user: str, text: str) -> None:
+        """Tell one person something that nobody else sees. Raises as `send`."""
+        await self._ask(
+            "chat.postEphemeral",
+            "",
+            lambda: self._web.chat_postEphemeral(channel=place.channel, user=user, text=text, thread_ts=place.thread),
+        )
+
+    async def ours(self, place: Place, since: float) -> list[Ours]:
+        """What we have sent there since this time and marked; none where we may not read. Raises `Away`.
+
+        It looks through the 2,000 newest messages.
+        """
+        found: list[Ours] = []
+        cursor: str | None = None
+        for _ in range(_PAGES):
+            try:
+                page = await self._page(place, f"{since:.6f}", cursor)
+            except (Refused, SetupError) as error:
+                _log.warning("what was sent before cannot be read, so it may come twice: %s", error)
+                return []
+            for message in page["messages"] or ():
+                mark = mark_of(message.get("metadata"))
+                if mark is not None and message.get("user") == self._user:
+                    found.append(Ours(str(message["ts"]), mark))
+            about: Mapping[str, Any] = page["response_metadata"] or {}
+            cursor = about.get("next_cursor")
+            if not cursor:
+                break
+        return found
+
+    async def name_of(self, user: str) -> str:
+        """What a person is called; the id where we may not know. Raises `Away`."""
+        if user in self._names:
+            return self._names[user]
+        try:
+            response = await self._ask("users.info", "", lambda: self._web.users_info(user=user))
+        except (Refused, SetupError) as error:
+            _log.info("the name of %s is not known: %s", user, error)
+            return user
+        person: Mapping[str, Any] = response["user"] or {}
+        profile: Mapping[str, Any] = person.get("profile") or {}
+        name = str(profile.get("display_name") or profile.get("real_name") or person.get("name") or user)
+        self._names[user] = name
+        if len(self._names) > _NAMES:
+            self._names.popitem(last=False)
+        return name
+
+    async def body_of(self, file: SlackFile) -> bytes | None:
+        """What is in an attached file; None for one that Slack does not keep itself or does not give us."""
+        url, own = file.url_private or "", urlsplit(self._api).hostname
+        host = urlsplit(url).hostname or ""
+        if not (host == own or host.endswith(".slack.com")):  # nobody else is shown the token
+            return None
+        headers = {"Authorization": f"Bearer {self._tokens[0]}"}
+        try:
+            async with self._session.get(url, headers=headers, allow_redirects=False) as response:
+                page = response.content_type == "text/html" and file.mimetype != "text/html"  # to sign in at
+                return await response.read() if response.status == 200 and not page else None
+        except (aiohttp.ClientError, OSError):
+            return None
+
+    async def _page(self, place: Place, oldest: str, cursor: str | None) -> Any:
+        if place.thread is not None:
+            thread = place.thread
+            return await self._ask(
+                "conversations.replies",
+                "",
+                lambda: self._web.conversations_replies(
+                    channel=place.channel,
+                    ts=thread,
+                    oldest=oldest,
+                    limit=_PAGE,
+                    cursor=cursor,
+                    include_all_metadata=True,
+                ),
+            )
+        return await self._ask(
+            "conversations.history",
+            "",
+            lambda: self._web.conversations_history(
+                channel=place.channel, oldest=oldest, limit=_PAGE, cursor=cursor, include_all_metadata=True
+            ),
+        )
+
+    async def _ask(self, method: str, channel: str, request: Callable[[], Awaitable[Any]]) -> Any:
+        """Make a request, again and again while Slack says that it is too early. Raises as `send`."""
+        async with self._turns[method, channel]:
+            while True:
+                try:
+                    return await request()
+                except SlackApiError as error:
+                    wait = _limited(error)
+                    if wait is None:
+                        raise _failure(method, error) from error
+                    _log.info("Slack limits %s; going on in %g s", method, wait)
+                    await sleep_until(self._clock, self._clock.now() + wait)
+                except (aiohttp.ClientError, OSError) as error:
+                    raise Away(f"Slack cannot be reached for {method}: {error}") from error
+
+
+def _content(part: Part) -> dict[str, Any]:
+    return {"text": part.text, "blocks": list(part.blocks)} if part.blocks else {"text": part.text}
+
+
+def _limited(error: SlackApiError) -> float | None:
+    """The seconds that Slack wants us to wait; None if it is another error."""
+    response = _response(error)
+    code = None if response is None else response.get("error")
+    if (response is None or response.status_code != 429) and code not in ("ratelimited", "rate_limited"):
+        return None
+    told = "" if response is None else str(response.headers.get("Retry-After", ""))
+    return min(float(told) if told.isascii() and told.isdigit() else 30.0, _LONGEST_LIMIT_S)
+
+
+def _response(error: SlackApiError) -> Any:
+    """What Slack said; None where it was no JSON."""
+    response: Any = error.response
+    return (
+        response if isinstance(response, AsyncSlackResponse) and isinstance(cast("Any", response).data, dict) else None
+    )
+
+
+def _failure(method: str, error: SlackApiError) -> Exception:
+    response = _response(error)
+    if response is None:
+        return Away(f"Slack answers {method} with something that is none")
+    code = str(response.get("error") or f"status {response.status_code}")
+    if response.status_code >= 500 or code in _TROUBLE or code.startswith("status "):
+        return Away(f"Slack has trouble with {method}: {code}")
+    if code == "missing_scope":
+        return SetupError(method, code, _missing(str(response.get("needed") or "which it needs")))
+    if code in _SETUP:
+        variable = "SLACK_APP_TOKEN" if method == "apps.connections.open" else "SLACK_BOT_TOKEN"
+        kind = "app-level token (`xapp-…`, with `connections:write`)" if "APP" in variable else "bot token (`xoxb-…`)"
+        return SetupError(method, code, f"set {variable} to the {kind} of an installed app")
+    return Refused(method, code)
+
+
+def _missing(scopes: str) -> str:
+    return f"add the scope {scopes} to the app and install it again"

@@ -1,0 +1,377 @@
+"""The chat leaf of Slack: a channel, a thread or a direct message is a conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from branches.attachment import Attachment, File, is_worth_reading, take
+from branches.chat import ChatAfferent, ChatChunk, ChatEfferent, ChatStreamCompleted
+from branches.chat.entries import ChatAnswer
+from branches.chat.inbox import Inbox
+from branches.chat.incoming import Where, author, is_meant, prompt
+from branches.chat.leaf import ChatPort, DeliveryFailed, ForkRefused
+from branches.chat.live import Away, Shown, Writings
+from branches.chat.questions import Answered, OpenQuestions
+from branches.chat.sessions import conversation_of
+from branches.chat.windows import Window
+from branches.secret import Secret
+from journals import Entry, InvalidEntry, Record
+from leaves.chats.slack.incoming import Command, Interaction, Message, Place, SlackFile
+from leaves.chats.slack.mrkdwn import escape, mentioned, readable
+from leaves.chats.slack.options import APP_TOKEN, BOT_TOKEN, SlackOptions
+from leaves.chats.slack.outgoing import Mark, Part, answered, asking, parts, pressed, unfinished
+from leaves.chats.slack.recovery import before
+from policies import Clock, SystemClock, sleep_until
+
+if TYPE_CHECKING:
+    from leaves.chats.slack.client import Bot
+    from leaves.chats.slack.socket import Received
+
+SESSION = "slack:"
+_PLACE = re.compile(rf"{SESSION}(?P<channel>[A-Z0-9]+)(?::(?P<thread>\d+\.\d+))?")
+_REMEMBERED = 10_000
+_AWAY_S = 5.0
+_CLOCKS_DIFFER_S = 60.0
+_REDELIVERED_S = 3600.0  # Slack gives up much earlier
+_log = logging.getLogger("coven.chat")
+
+
+class Slack:
+    """One Slack app in one workspace.
+
+    A message is one prompt for ever, by its id in the journal, and is acknowledged once it is there. Each message of an
+    answer is marked with the answer's id in its metadata; one that an earlier life may have sent is looked for first.
+    """
+
+    def __init__(self, options: SlackOptions, name: str, *, clock: Clock | None = None) -> None:
+        """Raises `SecretUnset` if a token is missing."""
+        self._options, self._name, self._clock = options, name, clock or SystemClock()
+        self._tokens = (
+            options.bot_token or Secret(f"${{{BOT_TOKEN}}}", os.environ),
+            options.app_token or Secret(f"${{{APP_TOKEN}}}", os.environ),
+        )
+        for token in self._tokens:
+            token.reveal()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is known of the world: a start, also one after a failure."""
+        self._bot: Bot | None = None
+        self._heard: OrderedDict[str, None] = OrderedDict()
+        self._known: OrderedDict[str | None, None] = OrderedDict()
+        self._open = OpenQuestions()
+
+    def __repr__(self) -> str:
+        return f"<Slack {self._name} {len(self._heard)} messages heard, {self._open}>"
+
+    @property
+    def window(self) -> Window:
+        """See `WindowedLeaf`."""
+        return self._options.window
+
+    async def run(self, port: ChatPort, ready: Callable[[], None]) -> None:
+        """See `ChatLeaf.run`. Raises `SetupError` for a token or an app that is not as it has to be."""
+        from leaves.chats.slack.client import Bot
+        from leaves.chats.slack.socket import Socket
+
+        self._begin()
+        self._port, self._began = port, self._clock.now()
+        self._earlier = await port.taken_since(self._began - _REDELIVERED_S)
+        bot_token, app_token = (token.reveal() for token in self._tokens)
+        bot = Bot(bot_token, app_token, self._clock, api=self._options.api)
+        async with bot, asyncio.TaskGroup() as tasks:
+            await bot.sign_in()
+            self._bot, self._inbox = bot, Inbox(tasks, self._handle)
+            self._writings: Writings[str] = Writings(tasks, unfinished, self._clock, self._options.edit_every_s)
+            self._socket = Socket(bot.address, self._take, self._clock)
+            await self._socket.run(ready)
+
+    async def deliver(self, message: Record[ChatEfferent]) -> str | None:
+        """See `ChatLeaf.deliver`; gives the id of the answer's first message. Waits as long as Slack is away."""
+        place, entry = _place(message.session), message.entry
+        wanted = parts(entry.text) if entry.question is None else asking(entry.text, entry.question, entry.choices)
+        if entry.question is not None:
+            self._open.add(message)
+        async with self._writings.answering(message.correlation_id or message.id) as shown:
+            return await self._bring(place, message, wanted, shown)
+
+    async def remind(self, message: Record[ChatEfferent]) -> None:
+        """See `RemindingLeaf.remind`: it stands in its channel, and its buttons work."""
+        self._open.add(message)
+
+    async def show(self, chunk: Record[ChatChunk | ChatStreamCompleted]) -> None:
+        """See `StreamingLeaf.show`."""
+        if self._options.stream:
+            key = chunk.correlation_id or ""
+            self._writings.show(chunk, lambda: _Room(self._connected, _place(chunk.session), key))
+
+    @property
+    def _connected(self) -> Bot:
+        assert self._bot is not None, "deliver and show are called while run is"
+        return self._bot
+
+    async def _bring(self, place: Place, message: Record[ChatEfferent], wanted: list[Part], shown: Shown[str]) -> str:
+        """Send an answer, of which messages may have been `shown` while it was being written.
+
+        Of an answer to a prompt of this life, or that was committed in it, nothing stands there that we do not know of.
+        """
+        sent, there = dict[int, str](), shown.messages
+        ours = message.correlation_id in self._known or message.time > self._began + _CLOCKS_DIFFER_S
+        looked = ours and not shown.lost
+        while True:
+            try:
+                if not looked:
+                    sent, there = await self._find(place, message)
+                    looked = True
+                return await self._send(place, message, wanted, sent, there)
+            except Away as error:
+                looked = False
+                await self._away(error)
+
+    async def _send(
+        self,
+        place: Place,
+        message: Record[ChatEfferent],
+        wanted: list[Part],
+        sent: dict[int, str],
+        there: list[str],
+    ) -> str:
+        """Bring the answer: what was sent stays, what was being written becomes it, the rest is new."""
+        bot = self._connected
+        for number, part in enumerate(wanted):
+            mark = Mark(message.id, message.correlation_id or message.id, number)
+            while number not in sent and there:
+                if await bot.edit(place, there[0], part, mark):
+                    sent[number] = there[0]
+                del there[0]
+            if number not in sent:
+                sent[number] = await bot.send(place, part, mark)
+        while there:
+            await bot.delete(place, there[0])
+            del there[0]
+        return sent[0]
+
+    async def _find(self, place: Place, message: Record[ChatEfferent]) -> tuple[dict[int, str], list[str]]:
+        """What was sent of this answer before, and what is left of it that was still being written."""
+        asked = await self._port.prompt_of(message)
+        since = min(message.time, asked.time if asked is not None else message.time) - _CLOCKS_DIFFER_S
+        found = [one for one in await self._connected.ours(place, since) if one.ts not in self._writings.messages]
+        return before(found, message.id, message.correlation_id or message.id)
+
+    def _take(self, received: Received) -> None:
+        """Queue what came behind the rest of its channel."""
+        try:
+            content = received.envelope.read()
+        except msgspec.ValidationError as error:
+            _log.warning("Slack sent a %s that cannot be read: %s", received.envelope.type, error)
+            content = None
+        match content:
+            case Message(channel=channel) | Command(channel_id=channel):
+                self._inbox.put(channel, (received, content))
+            case Interaction(container=container):
+                self._inbox.put(container.channel_id, (received, content))
+            case _:
+                self._inbox.put(None, (received, None))
+
+    async def _handle(self, item: tuple[Received, Message | Command | Interaction | None]) -> None:
+        """Handle what came, and acknowledge it when it is recorded."""
+        received, content = item
+        told: Mapping[str, Any] | None = None
+        match content:
+            case Message():
+                await self._hear(content)
+            case Command():
+                told = await self._obey(content)
+            case Interaction():
+                await self._press(content)
+            case None:
+                pass
+        await self._socket.acknowledge(received, told)
+
+    async def _hear(self, message: Message) -> None:
+        bot, options, said = self._connected, self._options, message.text or ""
+        if not message.by_a_person or message.user in (None, bot.user) or message.id in self._heard:
+            return
+        place = Place(message.channel, message.thread_ts)
+        mentions = mentioned(said)
+        addressed = message.type == "app_mention" or bot.user in mentions or message.parent_user_id == bot.user
+        where = Where(place.channel, None, place.direct, addressed)
+        if not is_meant(where, options) and not (
+            is_meant(where._replace(addressed=True), options) and await self._began_with_us(place)
+        ):
+            return
+        if options.threads and not place.direct and place.thread is None:
+            place = place._replace(thread=message.ts)
+        names = {user: await self._name_of(user) for user in dict.fromkeys(mentions) if user != bot.user}
+        for mention in (f"<@{bot.user}>",):
+            said = said.strip().removeprefix(mention).removesuffix(mention)
+        said, name = readable(said, names).strip(), author(await self._name_of(message.user))
+        asked = self._open.answered_by(_session(place), said)
+        if asked is not None:
+            await self._answer(asked, message.user, message.id)
+        elif said or message.files:
+            files = [await self._file(file) for file in message.files or ()]
+            taken = take(files, options.attachment_chars)
+            text = prompt(said, name if options.name_authors else None, taken.told)
+            await self._record(place, name, text, message.id, taken.images)
+        _remember(self._heard, message.id)
+
+    async def _began_with_us(self, place: Place) -> bool:
+        """Whether a thread began with a message that was a prompt."""
+        if place.thread is None:
+            return False
+        history = cast("AsyncGenerator[Record[Entry]]", self._port.history(_session(place)))
+        async with aclosing(history) as said:
+            async for record in said:
+                entry = record.entry
+                return isinstance(entry, ChatAfferent) and entry.message_id == f"{place.channel}:{place.thread}"
+        return False
+
+    async def _obey(self, command: Command) -> Mapping[str, Any] | None:
+        """Do what a slash command says; gives what is shown for it. Slack offers none in threads."""
+        place, user = Place(command.channel_id), command.user_id
+        if command.name not in ("ask", "reset", "fork", "approve"):
+            return _alone(f"I know no {escape(command.command)}.")
+        if not is_meant(Where(place.channel, None, place.direct, True), self._options):
+            return _alone("I do not listen here.")
+        name, id, text = author(await self._name_of(user)), f"command:{command.trigger_id}", command.text.strip()
+        if command.name == "reset":
+            await self._port.begin_anew(_session(place), id)
+            return _for_all(f"*{escape(name)}* began a new conversation: I know nothing of the last one.")
+        if command.name == "fork":
+            return await self._fork(place, name, text, id)
+        if command.name == "approve":
+            asked = self._open.answered_by(_session(place), text or "yes")
+            if asked is None:
+                return _alone("No question is open here that this answers.")
+            await self._answer(asked, user, id)
+            return _for_all(f"*{escape(name)}*: {escape(asked.answer)}")
+        if not text:
+            return _alone(f"What do you want to ask? `{escape(command.command)} what is new?`")
+        names = {mention: await self._name_of(mention) for mention in dict.fromkeys(mentioned(text))}
+        said = readable(text, names)
+        await self._record(place, name, prompt(said, name if self._options.name_authors else None), id)
+        return _for_all(f"*{escape(name)}*: {escape(said)}")
+
+    async def _fork(self, place: Place, name: str, back: str, id: str) -> Mapping[str, Any]:
+        if not (back or "1").isdecimal():
+            return _alone("How many messages do you want to go back? `/fork 2`")
+        count = int(back or "1")
+        try:
+            await self._port.fork(_session(place), id, back=count)
+        except ForkRefused as refused:
+            return _alone(escape(str(refused)))
+        messages = "1 message" if count == 1 else f"{count} messages"
+        return _for_all(f"*{escape(name)}* went {messages} back: what is said now goes on from there.")
+
+    async def _press(self, interaction: Interaction) -> None:
+        """A button was pressed: it answers the question that it belongs to, in the place where that was asked."""
+        container, user = interaction.container, interaction.user.id
+        place = Place(container.channel_id, container.thread_ts)
+        for button in interaction.actions:
+            number = pressed(button.action_id)
+            if number is None:
+                continue
+            asked = self._open.chosen(button.value, number)
+            try:
+                if asked is None or _place(asked.session).channel != place.channel:
+                    await self._connected.whisper(place, user, "No question is open here that this answers.")
+                    continue
+                await self._answer(asked, user, f"press:{interaction.trigger_id}")
+                blocks: list[Mapping[str, Any]] = interaction.message.get("blocks") or []
+                told = f"*{escape(author(await self._name_of(user)))}*: {escape(asked.answer)}"
+                await self._connected.edit(place, container.message_ts, answered(blocks, told))
+            except (Away, DeliveryFailed) as error:
+                _log.warning("what was pressed is recorded, and could not be shown: %s", error)
+
+    async def _answer(self, said: Answered, by: str, message_id: str) -> None:
+        """What was answered is recorded under the id of who answered: a name can be taken by another."""
+        try:
+            recorded = await self._port.answer(said.session, said.question, said.answer, by, message_id)
+        except InvalidEntry as error:
+            _log.warning("an answer from Slack cannot be recorded: %s", error)
+            return
+        if isinstance(recorded.entry, ChatAnswer):
+            self._open.close(recorded.entry.correlation_id)
+
+    async def _record(
+        self, place: Place, sender: str, text: str, message_id: str, images: tuple[Attachment, ...] = ()
+    ) -> None:
+        try:
+            record = await self._port.receive(_session(place), sender, text, message_id, images)
+        except InvalidEntry as error:
+            _log.warning("a message from Slack cannot be recorded: %s", error)
+            return
+        if isinstance(record.entry, ChatAfferent) and message_id not in self._earlier:
+            self._writings.expect(record.id, record.session)
+            _remember(self._known, record.id)
+
+    async def _file(self, file: SlackFile) -> File:
+        found = File(file.name or "file", file.mimetype, file.size)
+        if not is_worth_reading(found, self._options.attachment_chars):
+            return found
+        body = await self._connected.body_of(file)
+        return found._replace(body=body) if body is not None else found._replace(problem="it could not be read")
+
+    async def _name_of(self, user: str) -> str:
+        """What a person is called; the id when Slack does not say, so that nobody waits for a name."""
+        try:
+            return await self._connected.name_of(user)
+        except Away as error:
+            _log.warning("the name of %s is not known: %s", user, error)
+            return user
+
+    async def _away(self, error: Away) -> None:
+        _log.warning("%s; trying again", error)
+        await sleep_until(self._clock, self._clock.now() + _AWAY_S)
+
+
+class _Room:
+    """Where one answer is shown while it is being written."""
+
+    def __init__(self, bot: Bot, place: Place, prompt: str) -> None:
+        self._bot, self._place, self._prompt = bot, place, prompt
+
+    async def begin(self, stream: str, number: int, text: str) -> str:
+        return await self._bot.send(self._place, Part(text), Mark("", self._prompt, number))
+
+    async def change(self, message: str, text: str) -> object:
+        return await self._bot.edit(self._place, message, Part(text))
+
+    async def remove(self, message: str) -> None:
+        await self._bot.delete(self._place, message)
+
+
+def _remember(known: OrderedDict[Any, None], id: str) -> None:
+    known[id] = None
+    if len(known) > _REMEMBERED:
+        known.popitem(last=False)
+
+
+def _session(place: Place) -> str:
+    return f"{SESSION}{place.channel}" if place.thread is None else f"{SESSION}{place.channel}:{place.thread}"
+
+
+def _place(session: str) -> Place:
+    """The place of a conversation. Raises `DeliveryFailed` for a session that is none of ours."""
+    found = _PLACE.fullmatch(conversation_of(session))
+    if found is None:
+        raise DeliveryFailed(f"{session!r} is no conversation on Slack: these are called {SESSION}<channel id>")
+    return Place(found["channel"], found["thread"])
+
+
+def _alone(text: str) -> Mapping[str, Any]:
+    return {"response_type": "ephemeral", "text": text}
+
+
+def _for_all(text: str) -> Mapping[str, Any]:
+    return {"response_type": "in_channel", "text": text}
