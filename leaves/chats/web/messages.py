@@ -7,10 +7,14 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from branches.attachment import FILES, Attachment
+
 TEXT_LIMIT = 50_000
 """Characters of a message at most."""
 FRAME_LIMIT = 4 * TEXT_LIMIT + 4_000
 """Bytes of a frame at most: a message in any script, with what stands around it."""
+PART_LIMIT = 96 * 1024
+"""Bytes of a piece of a file at most."""
 
 _Id = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_-]{8,64}\Z")]
 _Conversation = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_-]{20,64}\Z")]
@@ -28,11 +32,28 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", tag_field="t
     token: Annotated[str, Meta(max_length=1000)] = ""
 
 
+class Part(msgspec.Struct, frozen=True, kw_only=True, tag="part", tag_field="type"):
+    """The next piece of a file, in base64. The message that names the file comes behind its last piece."""
+
+    file: _Id
+    data: Annotated[bytes, Meta(max_length=PART_LIMIT)]
+
+
+class Chosen(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a message, whose pieces have come before."""
+
+    file: _Id
+    name: Annotated[str, Meta(max_length=1_000)]
+    media_type: Annotated[str, Meta(max_length=200)] = ""
+    size: Annotated[int, Meta(ge=0)]
+
+
 class Say(msgspec.Struct, frozen=True, kw_only=True, tag="say", tag_field="type"):
-    """A message from the person. Sent again under its id, it is still one message."""
+    """A message from the person, with its files. Sent again under its id, it is still one message."""
 
     id: _Id
-    text: _Text
+    text: Annotated[str, Meta(max_length=TEXT_LIMIT)]
+    files: Annotated[tuple[Chosen, ...], Meta(max_length=FILES)] = ()
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, tag="answer", tag_field="type"):
@@ -52,7 +73,7 @@ class Fork(msgspec.Struct, frozen=True, kw_only=True, tag="fork", tag_field="typ
     text: _Text | None = None
 
 
-Asked: TypeAlias = Say | Answer | Fork
+Asked: TypeAlias = Say | Answer | Fork | Part
 
 
 class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag="welcome", tag_field="type"):
@@ -65,7 +86,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, tag="said", tag_field="typ
     """Something of the conversation, for ever: `position` is where the page goes on after a break.
 
     `mine` is the id that the page gave to what the person said; `prompt` tells which message a text answers, and so
-    which stream it ends.
+    which stream it ends. `files` have their bytes in base64.
     """
 
     position: int
@@ -75,6 +96,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, tag="said", tag_field="typ
     prompt: str | None = None
     question: str | None = None
     choices: tuple[str, ...] = ()
+    files: tuple[Attachment, ...] = ()
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True, tag="answered", tag_field="type", omit_defaults=True):

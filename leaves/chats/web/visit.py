@@ -9,6 +9,7 @@ from collections.abc import Callable
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from branches.attachment import take
 from branches.chat import ChatAfferent, ChatEfferent
 from branches.chat.entries import ChatActivity, ChatAnswer
 from branches.chat.leaf import ChatPort, ForkRefused, Remembered
@@ -21,6 +22,7 @@ from leaves.chats.web.messages import (
     Fork,
     Forked,
     Hello,
+    Part,
     Piece,
     Refused,
     Said,
@@ -28,6 +30,7 @@ from leaves.chats.web.messages import (
     Told,
     Welcome,
 )
+from leaves.chats.web.uploads import TooMuch, Uploads
 
 SESSIONS = "web-"
 """What the sessions of pages begin with."""
@@ -65,6 +68,7 @@ class Visit:
         self._more = True
         self._pieces: deque[Piece] = deque()
         self._replies: deque[Refused | Forked] = deque()
+        self._uploads = Uploads()
 
     def __repr__(self) -> str:
         return f"<Visit {self.session} at {self._place}>"
@@ -123,6 +127,13 @@ class Visit:
             except (msgspec.MsgspecError, KeyError, RecursionError):  # KeyError: bytes came
                 await self._socket.close(_BAD_MESSAGE, "not a message of this page")
                 return
+            if isinstance(asked, Part):
+                try:
+                    self._uploads.take(asked)
+                except TooMuch:
+                    await self._socket.close(_BAD_MESSAGE, "more than a message may have")
+                    return
+                continue
             try:
                 reason = await self._record(asked)
             except (InvalidEntry, ForkRefused) as error:
@@ -136,14 +147,11 @@ class Visit:
             else:
                 self._recorded(self.session)
 
-    async def _record(self, asked: Asked) -> str | None:
+    async def _record(self, asked: Say | Answer | Fork) -> str | None:
         """Record what the page sent; gives why it cannot be."""
         id = f"{self.session}/{asked.id}"
         if isinstance(asked, Say):
-            if not asked.text.strip():
-                return "a message has a text"
-            await self._port.receive(self.session, self._sender, asked.text, id)
-            return None
+            return await self._say(asked, id)
         if isinstance(asked, Fork):
             into = SESSIONS + asked.into
             await self._port.fork(self.session, id, back=asked.back, into=into)
@@ -156,6 +164,17 @@ class Visit:
         if question.choices and asked.text not in question.choices:
             return f"the answers are {', '.join(question.choices)}"
         await self._port.answer(self.session, asked.question, asked.text, self._sender, id)
+        return None
+
+    async def _say(self, asked: Say, id: str) -> str | None:
+        files = self._uploads.collect(asked.files)
+        if files is None:
+            return "its files have not come whole: choose them again"
+        taken = take(files)
+        if not asked.text.strip() and not files:
+            return "a message has a text"
+        text = "\n\n".join((*([asked.text] if asked.text.strip() else []), *taken.told))
+        await self._port.receive(self.session, self._sender, text, id, taken.images)
         return None
 
     async def _question(self, asked: Answer) -> ChatEfferent | None:
@@ -183,7 +202,7 @@ def told(record: Remembered, session: str) -> Said | Answered | Active:
         return Answered(position=record.position, question=entry.correlation_id, text=entry.answer)
     if isinstance(entry, ChatAfferent):
         mine = (entry.message_id or "").removeprefix(f"{session}/")
-        return Said(position=record.position, sender=entry.sender, text=entry.text, mine=mine)
+        return Said(position=record.position, sender=entry.sender, text=entry.text, mine=mine, files=entry.attachments)
     return Said(
         position=record.position,
         sender=entry.sender,
@@ -191,4 +210,5 @@ def told(record: Remembered, session: str) -> Said | Answered | Active:
         prompt=record.correlation_id,
         question=entry.question if here else None,
         choices=entry.choices if here else (),
+        files=entry.attachments,
     )

@@ -63,7 +63,7 @@ function take(message) {
       wait = 500;
       state.textContent = "connected";
       document.title = find("title").textContent = message.title;
-      for (const each of outbox) socket.send(JSON.stringify(each));
+      for (const each of outbox) transmit(each);
       break;
     case "said":
       place = message.position;
@@ -113,6 +113,7 @@ function show(message) {
     mine.get(message.mine)?.remove();
     mine.delete(message.mine);
     remember(conversation, message.text);
+    bodies.delete(message.mine);
     put(own(message));
     return;
   }
@@ -122,7 +123,7 @@ function show(message) {
     forgetStreams(message.prompt);
   }
   finishWork();
-  put(bubble("theirs", message.sender, message.text));
+  put(withFiles(bubble("theirs", message.sender, message.text), message.files));
 }
 
 function bubble(className, sender, content) {
@@ -214,8 +215,8 @@ function finishWork() {
 }
 
 // What a person said; from there the conversation can go on in another way.
-function own({ sender, text: content }) {
-  const item = bubble("mine", sender, content), back = element("button", "", "↶");
+function own({ sender, text: content, files }) {
+  const item = withFiles(bubble("mine", sender, content), files), back = element("button", "", "↶");
   back.type = "button";
   back.title = "Go on from before this message";
   back.setAttribute("aria-label", back.title);
@@ -310,11 +311,71 @@ function send(message) {
   outbox.push(message);
   keepOutbox();
   if (message.type === "say") awaiting(message);
-  if (socket?.readyState === WebSocket.OPEN && state.textContent === "connected") socket.send(JSON.stringify(message));
+  if (socket?.readyState === WebSocket.OPEN && state.textContent === "connected") transmit(message);
+}
+
+// The files of a message go before it, in pieces. They are kept by this page alone, until the message is confirmed.
+const bodies = new Map(), PIECE = 96 * 1024, MOST = 8 * 1024 * 1024, MOST_IN_ALL = 2 * MOST, MOST_FILES = 10;
+
+function transmit(message) {
+  for (const { file, bytes } of bodies.get(message.id) ?? []) {
+    for (let at = 0; at < bytes.length; at += PIECE) {
+      const data = btoa(Array.from(bytes.subarray(at, at + PIECE), (byte) => String.fromCharCode(byte)).join(""));
+      socket.send(JSON.stringify({ type: "part", file, data }));
+    }
+  }
+  socket.send(JSON.stringify(message));
+}
+
+let chosen = [];
+
+async function choose(files) {
+  for (const each of files) {
+    const all = chosen.reduce((sum, { bytes }) => sum + bytes.length, each.size);
+    if (each.size > MOST || all > MOST_IN_ALL || chosen.length >= MOST_FILES) {
+      put(element("li", "refused", `not attached: ${each.name}; at most 8 MiB a file, 16 MiB and 10 files a message`));
+      continue;
+    }
+    const bytes = new Uint8Array(await each.arrayBuffer());
+    chosen.push({ file: random(), name: each.name, media_type: each.type.slice(0, 200), bytes });
+  }
+  showChosen();
+}
+
+function showChosen() {
+  find("chosen").hidden = chosen.length === 0;
+  find("chosen").replaceChildren(...chosen.map((each) => {
+    const item = element("li", "", each.name), away = element("button", "", "×");
+    away.type = "button";
+    away.setAttribute("aria-label", `Leave out ${each.name}`);
+    away.onclick = () => { chosen = chosen.filter((other) => other !== each); showChosen(); };
+    item.append(away);
+    return item;
+  }));
+}
+
+const IMAGES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+// Files of a message: images are shown, and each can be saved. None is ever opened as a page of ours.
+function withFiles(item, files = []) {
+  for (const { name, media_type: type, body } of files) {
+    const bytes = Uint8Array.from(atob(body), (character) => character.charCodeAt(0)), seen = IMAGES.includes(type);
+    const link = element("a", "file", seen ? "" : `${name} (${bytes.length.toLocaleString("en")} bytes)`);
+    link.href = URL.createObjectURL(new Blob([bytes], { type: seen ? type : "application/octet-stream" }));
+    link.download = name;
+    if (seen) {
+      const image = element("img");
+      image.src = link.href;
+      image.alt = name;
+      link.append(image);
+    }
+    item.append(link);
+  }
+  return item;
 }
 
 function awaiting(message) {
-  const item = bubble("mine waiting", "", message.text);
+  const item = bubble("mine waiting", "", [message.text, ...(message.files ?? []).map((each) => each.name)].join("\n"));
   mine.set(message.id, item);
   put(item);
 }
@@ -332,16 +393,35 @@ function grown() {
 form.onsubmit = (event) => {
   event.preventDefault();
   const typed = text.value.trim(), fork = /^\/fork(?:\s+(\d{1,4}))?(?:\s+(\S[^]*))?$/.exec(typed);
-  if (typed === "") return;
+  if (typed === "" && chosen.length === 0) return;
   if (typed === "/reset") { go(random()); return; }
   if (fork !== null) {
     send({ type: "fork", id: random(), into: random(), back: Number(fork[1] ?? 0), text: fork[2] ?? null });
-  } else send({ type: "say", id: random(), text: text.value });
+  } else {
+    const message = { type: "say", id: random(), text: text.value };
+    if (chosen.length > 0) {
+      bodies.set(message.id, chosen);
+      message.files = chosen.map(({ bytes, ...each }) => ({ ...each, size: bytes.length }));
+      chosen = [];
+      showChosen();
+    }
+    send(message);
+  }
   text.value = "";
   grown();
   said.scrollTop = said.scrollHeight;
 };
 text.oninput = grown;
+text.onpaste = (event) => {
+  if (event.clipboardData.files.length === 0) return;
+  event.preventDefault();
+  choose([...event.clipboardData.files]);
+};
+find("attach").onclick = () => find("files").click();
+find("files").onchange = (event) => {
+  choose([...event.target.files]);
+  event.target.value = "";
+};
 text.onkeydown = (event) => {
   const phone = matchMedia("(pointer: coarse)").matches;
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !phone) {

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from pathlib import Path
 
 import pytest
 
+from branches.attachment import Attachment
+from branches.chat import ChatEfferentDraft
 from tests.leaves.chats.web.browser import CHROMIUM, browsing
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=")
 CONNECTED = "document.getElementById('state').textContent === 'connected'"
 
 
@@ -202,6 +206,37 @@ async def test_a_new_conversation_is_another_one_and_the_last_one_can_be_found_a
         assert await tab.value(TEXTS) == "two"
 
 
+async def test_a_file_that_is_chosen_or_pasted_is_sent_and_shown_and_one_that_comes_can_be_saved(place, tab, tmp_path):
+    async with place() as opened:
+        await tab.open(opened.address)
+        await tab.until(CONNECTED)
+        data = f"Uint8Array.from(atob('{base64.b64encode(PNG).decode()}'), (c) => c.charCodeAt(0))"
+        await tab.value(
+            "(() => { const pasted = new DataTransfer();"
+            f" pasted.items.add(new File([{data}], 'chart.png', {{ type: 'image/png' }}));"
+            " pasted.items.add(new File(['milk'], 'a.txt', { type: 'text/plain' }));"
+            " document.getElementById('text').dispatchEvent("
+            "new ClipboardEvent('paste', { clipboardData: pasted, cancelable: true })); })()"
+        )
+        await tab.until("document.querySelectorAll('#chosen li').length === 2")
+        await tab.type("look")
+        await tab.press("Enter")
+        record = await opened.heard(
+            f"look\n\n[attached: chart.png, image/png, {len(PNG)} bytes]"
+            "\n\n[attached: a.txt, text/plain, 4 bytes]\nmilk"
+        )
+        assert [each.body for each in record.entry.attachments] == [PNG]
+        shown = "document.querySelector('.mine:not(.waiting) img[alt=\"chart.png\"]')"
+        await tab.until(shown)
+        assert await tab.value(f"{shown}.decode().then(() => {shown}.naturalWidth)") == 1
+        report = Attachment("report.html", "text/html", b"<script>alert(1)</script>")
+        draft = ChatEfferentDraft(text="here", attachments=(report,))
+        await opened.journal.append(draft, session=record.session)
+        await tab.until("document.querySelector('.theirs .file')?.download === 'report.html'")
+        assert await tab.value("document.querySelector('.theirs .file').href.startsWith('blob:')")
+        assert tab.complaints == []
+
+
 async def test_markup_is_shown_as_it_is_and_does_nothing(place, tab):
     hostile = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
     async with place(title="<b>Hearth</b>") as opened:
@@ -246,6 +281,7 @@ async def test_it_fits_a_phone_and_everything_has_a_name(place, tab):
             "Go on from before this message",
             "yes",
             "no",
+            "Attach files",
             "Send",
         }
         assert roles["log"] == ["Conversation"]

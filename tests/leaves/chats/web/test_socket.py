@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from contextlib import asynccontextmanager
 
@@ -11,9 +12,11 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from branches.attachment import FILE_BYTES, FILES, Attachment
+from branches.chat import ChatEfferentDraft
 from branches.secret import SecretUnset
 from leaves.chats.web.leaf import WebChat
-from leaves.chats.web.messages import FRAME_LIMIT
+from leaves.chats.web.messages import FRAME_LIMIT, PART_LIMIT
 from leaves.chats.web.options import WebOptions
 
 NAME = "conversation-of-a-browser"
@@ -215,6 +218,60 @@ async def test_a_later_message_that_is_none_ends_it_and_nothing_else(place, text
         assert await page.closed() == 1008
         await other.send(type="say", id="message-1", text="still here")
         await opened.heard("still here")
+
+
+async def upload(page, file: str, body: bytes) -> None:
+    for at in range(0, len(body), PART_LIMIT):
+        await page.send(type="part", file=file, data=base64.b64encode(body[at : at + PART_LIMIT]).decode())
+
+
+def chosen(file: str, name: str, body: bytes, media_type: str = "") -> dict:
+    return {"file": file, "name": name, "size": len(body), "media_type": media_type}
+
+
+async def test_files_come_in_pieces_and_their_images_go_back_to_the_page(place):
+    image = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4_000
+    files = [chosen("file-0001", "../chart.png", image, "image/png"), chosen("file-0002", "a.txt", b"milk")]
+    async with place() as opened, visit(opened) as page:
+        for _ in range(2):  # again, as a page does that was cut off before it heard that it has come
+            await upload(page, "file-0001", image)
+            await upload(page, "file-0002", b"milk")
+            await page.send(type="say", id="message-1", text="", files=files)
+        said = await page.get("said")
+        (record,) = [each async for each in opened.journal.read(kinds=["ChatAfferent"])]
+        assert [(each.name, each.body) for each in record.entry.attachments] == [("chart.png", image)]
+        assert [(each["name"], base64.b64decode(each["body"])) for each in said["files"]] == [("chart.png", image)]
+        assert said["text"].endswith("[attached: a.txt, unknown type, 4 bytes]\nmilk")
+
+
+async def test_a_message_whose_files_have_not_come_whole_is_refused(place):
+    async with place() as opened, visit(opened) as page:
+        await upload(page, "file-0001", b"mil")
+        await page.send(type="say", id="message-1", text="look", files=[chosen("file-0001", "a.txt", b"milk")])
+        assert "choose them again" in (await page.get("refused"))["reason"]
+        await page.send(type="say", id="message-2", text="look", files=[chosen("file-0002", "a.txt", b"milk")])
+        assert (await page.get("refused"))["id"] == "message-2"
+        await page.send(type="say", id="message-3", text=" ")
+        assert "has a text" in (await page.get("refused"))["reason"]
+
+
+async def test_more_than_a_message_may_have_ends_it(place):
+    async with place() as opened:
+        async with visit(opened) as page:
+            await upload(page, "file-0001", bytes(FILE_BYTES + 1))
+            assert await page.closed() == 1008
+        async with visit(opened) as page:
+            for number in range(FILES + 1):
+                await page.send(type="part", file=f"file-{number:04}", data="")
+            assert await page.closed() == 1008
+
+
+async def test_files_of_an_answer_go_to_the_page(place):
+    report = Attachment("report.pdf", "application/pdf", b"%PDF-")
+    async with place() as opened, visit(opened) as page:
+        await opened.journal.append(ChatEfferentDraft(text="here", attachments=(report,)), session=SESSION)
+        said = await page.get("said")
+        assert said["files"] == [{"name": "report.pdf", "media_type": "application/pdf", "body": "JVBERi0="}]
 
 
 async def test_a_frame_that_is_too_large_ends_it(place):
