@@ -24,6 +24,7 @@ ALL = (
     "replay",
     "code_turn",
     "crystal",
+    "first_text",
 )
 _ANYWHERE = (
     "read",
@@ -36,6 +37,7 @@ _ANYWHERE = (
     "replay",
     "code_turn",
     "crystal",
+    "first_text",
 )
 
 

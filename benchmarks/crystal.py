@@ -20,6 +20,7 @@ from leaves.crystals._names import Names
 _REQUESTS = 20
 _MOST_ON_TOP_MS = 1.0
 _TURNS = 20
+_BARE = "the bare SDK"
 _KEY = "loopback-key"
 _MODELS = {"anthropic": "claude-sonnet-5-5", "openai": "gpt-6.1-terra", "gemini": "gemini-3.8-flash"}
 _SERVE = """
@@ -126,12 +127,14 @@ def _gemini(url: str) -> tuple[Any, Callable[[bool], Awaitable[None]]]:
 _CONTESTANTS = {"anthropic": _anthropic, "openai": _openai, "gemini": _gemini}
 
 
-def _timed(work: Callable[[], Awaitable[object]]) -> Callable[[], Awaitable[float]]:
+def _timed(
+    work: Callable[[], Awaitable[object]], clock: Callable[[], float] = time.perf_counter
+) -> Callable[[], Awaitable[float]]:
     async def many() -> float:
-        began = time.perf_counter()
+        began = clock()
         for _ in range(_REQUESTS):
             await work()
-        return (time.perf_counter() - began) / _REQUESTS * 1000
+        return (clock() - began) / _REQUESTS * 1000
 
     return many
 
@@ -139,20 +142,23 @@ def _timed(work: Callable[[], Awaitable[object]]) -> Callable[[], Awaitable[floa
 async def _measure(name: str, url: str, stream: bool, rounds: int) -> list[Result]:
     crystal, ask = _CONTESTANTS[name](url)
     on_text = (lambda text: None) if stream else None
-    bare = "the bare SDK"
-    contestants = {
-        "coven": _timed(lambda: crystal.invoke(_REQUEST, on_text)),
-        bare: _timed(lambda: ask(stream)),
-    }
-    figures = await take_turns(contestants, rounds)
-    await crystal.close()
     what = f"crystal {name}, {'stream' if stream else 'request'}"
-    on_top = statistics.median(ours - theirs for ours, theirs in zip(figures["coven"], figures[bare], strict=True))
-    most = max(_MOST_ON_TOP_MS, 0.1 * statistics.median(figures[bare]))
-    return [
-        *compare(what, "-", "ms", figures, {}, better="lower"),
-        alone(f"{what}: on top", "-", "ms", on_top, most),
-    ]
+    results: list[Result] = []
+    # Processor time tells on a busy machine what the clock does not; it leaves the waiting out.
+    for unit, clock in (("ms", time.perf_counter), ("ms of CPU", time.process_time)):
+        figures = await take_turns(
+            {
+                "coven": _timed(lambda: crystal.invoke(_REQUEST, on_text), clock),
+                _BARE: _timed(lambda: ask(stream), clock),
+            },
+            rounds,
+        )
+        on_top = statistics.median(ours - theirs for ours, theirs in zip(figures["coven"], figures[_BARE], strict=True))
+        most = max(_MOST_ON_TOP_MS, 0.1 * statistics.median(figures[_BARE]))
+        results += compare(what, "-", unit, figures, {}, better="lower")
+        results.append(alone(f"{what}: on top", "-", unit, on_top, most))
+    await crystal.close()
+    return results
 
 
 async def run(profile: Profile, scale: float) -> list[Result]:
