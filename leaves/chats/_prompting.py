@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
+from branches.attachment import File, take
 from branches.chat import ChatChunk, ChatEfferent, ChatStreamCompleted
 from branches.chat.entries import ChatActivity
 from branches.chat.leaf import ChatPort, ForkRefused
 from journals import Record, random_id
 from leaves.chats._terminal import visible
 from leaves.chats._writing import Writing
-from leaves.chats.console import Console, ConsoleOptions, Typed, told
+from leaves.chats.console import Console, ConsoleOptions, Typed, read_file, told
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -31,6 +32,7 @@ HELP = """\
 Type a message and press Enter; pasted lines stay one message.
   Alt-Enter, or \\ at the end of a line and Enter: go on in a new line
   Up, Ctrl-R: what was typed before
+  /attach FILE  send a file with the next message: an image, or text
   /fork   go on in a copy of this conversation; what was said until now stays as it is
   /fork N [text]  go on from before your last N messages, and say this instead
   /reset  begin a new conversation, which knows nothing of this one
@@ -51,6 +53,7 @@ class PromptingConsole(Console):
         self._writing = Writing()
         self._session: PromptSession[str] | None = None
         self._sender = _SENDER
+        self._files: list[File] = []
 
     async def run(self, port: ChatPort, ready: Callable[[], None]) -> None:
         """See `ChatLeaf.run`."""
@@ -80,10 +83,27 @@ class PromptingConsole(Console):
                         await self._put("A new conversation begins here.\n\n")
                     case word if (found := FORK.fullmatch(word)) is not None:
                         await self._fork(port, int(found["back"] or 0), found["text"])
+                    case word if word.partition(" ")[0] == "/attach":
+                        await self._attach(word.partition(" ")[2].strip())
                     case word if word.startswith("/") and word[1:].isalpha():
                         await self._put(f"{word} is no command, and was not sent; /help lists the commands\n")
                     case _:
-                        self._typed = Typed(random_id(), text)
+                        self._typed = self._message_of(text)
+
+    async def _attach(self, path: str) -> None:
+        """Keep a file for the next message."""
+        try:
+            file = read_file(path)
+        except (OSError, ValueError) as error:
+            await self._put(f"not attached: {visible(path) or 'name a file'}: {getattr(error, 'strerror', error)}\n")
+            return
+        self._files.append(file)
+        await self._put(f"{visible(path)} goes with your next message.\n")
+
+    def _message_of(self, text: str) -> Typed:
+        taken = take(self._files)
+        self._files = []
+        return Typed(random_id(), "\n\n".join((text, *taken.told)), taken.images)
 
     async def _fork(self, port: ChatPort, back: int, text: str | None) -> None:
         """Go on from an earlier moment, with this text where one is given."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import mimetypes
+import os
+import stat
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -10,6 +14,7 @@ from typing import Annotated, NamedTuple, TextIO
 import msgspec
 from msgspec import Meta
 
+from branches.attachment import FILE_BYTES, TEXT_CHARS, Attachment, File, is_worth_reading
 from branches.chat import ChatEfferent
 from branches.chat.leaf import ChatPort, DeliveryFailed
 from branches.chat.sessions import conversation_of
@@ -34,6 +39,7 @@ class Typed(NamedTuple):
 
     id: str
     text: str
+    images: tuple[Attachment, ...] = ()
 
 
 class Console:
@@ -103,7 +109,7 @@ class Console:
                 await port.answer(asked.session, asked.entry.question or "", answer, self._options.sender, typed.id)
                 self._questions.popleft()
                 return None
-            return await port.receive(self._options.session, self._options.sender, typed.text, typed.id)
+            return await port.receive(self._options.session, self._options.sender, typed.text, typed.id, typed.images)
         except InvalidEntry as error:
             print(f"not sent: {error}", file=sys.stderr, flush=True)
             return None
@@ -124,8 +130,24 @@ def open_console(
 
 
 def told(message: ChatEfferent) -> str:
-    """The message, with the answers that a question takes."""
-    return f"{message.text} ({'/'.join(message.choices)})" if message.choices else message.text
+    """The message, with the answers that a question takes, and the names of its files."""
+    text = f"{message.text} ({'/'.join(message.choices)})" if message.choices else message.text
+    files = (f"[attached: {each.name}, {each.media_type}, {len(each.body):,} bytes]" for each in message.attachments)
+    return "\n".join((text, *files))
+
+
+def read_file(path: str) -> File:
+    """A file of this machine, to go with a message; of one that is too large only what it says of itself.
+
+    Raises `OSError`.
+    """
+    # Not blocking, so that a pipe without a writer cannot hold us; what is no file is then refused.
+    with open(os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
+        status = os.fstat(opened.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no file")
+        file = File(path, mimetypes.guess_type(path, strict=False)[0], status.st_size)
+        return file._replace(body=opened.read(FILE_BYTES)) if is_worth_reading(file, TEXT_CHARS) else file
 
 
 def fitting(text: str, choices: tuple[str, ...]) -> str | None:

@@ -16,6 +16,7 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from branches.attachment import Attachment
 from branches.chat import CHAT, ChatChunk, ChatEfferentDraft, ChatStreamCompleted
 from branches.chat.entries import ChatActivity, ChatQuestion
 from branches.chat.service import ChatService
@@ -248,6 +249,31 @@ async def test_fork_goes_on_from_an_earlier_message_and_is_answered_in_the_same_
         await opened.terminal.drawn("not forked: this conversation has 3 messages, so it cannot go back 9")
     async with room() as opened:
         assert await sessions(opened, "four") == [forked]
+
+
+async def test_files_go_with_the_next_message_and_those_of_an_answer_are_named(room, tmp_path):
+    png = b"\x89PNG\r\n\x1a\n" + bytes(2_000_000)
+    (tmp_path / "chart.png").write_bytes(png)
+    os.mkfifo(tmp_path / "pipe")
+    async with room() as at:
+        for wrong, reason in (("", "name a file"), (str(tmp_path / "none.png"), "No such file"), (str(tmp_path), "")):
+            at.terminal.type(f"/attach {wrong}\r")
+            await at.terminal.drawn(f"not attached: {wrong}")
+            assert reason in at.terminal.text
+        at.terminal.type(f"/attach {tmp_path / 'pipe'}\r")
+        await at.terminal.drawn("it is no file")
+        at.terminal.type(f"/attach {tmp_path / 'chart.png'}\r")
+        await at.terminal.drawn("goes with your next message")
+        at.terminal.type("what is this?\r")
+        prompt = await at.heard("what is this?\n\n[attached: chart.png, image/png, 2,000,008 bytes]")
+        (record,) = [each async for each in at.journal.read(kinds=["ChatAfferent"])]
+        assert [each.body for each in record.entry.attachments] == [png]
+        report = Attachment("report.pdf", "application/pdf", b"%PDF-")
+        draft = ChatEfferentDraft(text="here", sender="hearth", attachments=(report,))
+        await at.journal.append(draft, session="console", correlation_id=prompt)
+        await at.terminal.drawn("[attached: report.pdf, application/pdf, 5 bytes]")
+        at.terminal.type("and this?\r")
+        await at.heard("and this?")
 
 
 async def test_reset_begins_a_conversation_that_knows_nothing_of_the_last_one(room):
