@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
@@ -13,7 +14,16 @@ from coven.testing.slack.limits import Limits
 from coven.testing.slack.socket import SocketMode
 from coven.testing.slack.world import Channel, Message, World
 
-SCOPES = ("app_mentions:read", "channels:history", "chat:write", "commands", "files:read", "im:history", "users:read")
+SCOPES = (
+    "app_mentions:read",
+    "channels:history",
+    "chat:write",
+    "commands",
+    "files:read",
+    "files:write",
+    "im:history",
+    "users:read",
+)
 _LONGEST, _LONGEST_EDIT, _SECTION, _BUTTONS, _LABEL = 40_000, 4_000, 3_000, 25, 75
 _NEEDED = {
     "chat.postMessage": "chat:write",
@@ -23,8 +33,21 @@ _NEEDED = {
     "conversations.history": "channels:history",
     "conversations.replies": "channels:history",
     "users.info": "users:read",
+    "files.getUploadURLExternal": "files:write",
+    "files.completeUploadExternal": "files:write",
+    "files.info": "files:read",
 }
 Method = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+@dataclass
+class Upload:
+    """A file that the app uploads; it is there when it is `complete`."""
+
+    name: str
+    size: int
+    body: bytes = b""
+    complete: bool = False
 
 
 class _Refused(Exception):
@@ -53,6 +76,8 @@ class SlackServer(SocketMode):
         self._refused: dict[str, str] = {}
         self._broken: dict[str, int] = {}
         self._runner: web.AppRunner | None = None
+        self.uploads: dict[str, Upload] = {}
+        """The files that the app has uploaded, by id; a message that links to one shows it."""
         self._methods: dict[str, Method] = {
             "auth.test": self._test,
             "apps.connections.open": self._open,
@@ -63,6 +88,9 @@ class SlackServer(SocketMode):
             "conversations.history": self._history,
             "conversations.replies": self._history,
             "users.info": self._user,
+            "files.getUploadURLExternal": self._begin_upload,
+            "files.completeUploadExternal": self._complete_upload,
+            "files.info": self._about_file,
         }
 
     @property
@@ -73,6 +101,7 @@ class SlackServer(SocketMode):
     async def __aenter__(self) -> SlackServer:
         app = web.Application(client_max_size=2**25)
         app.router.add_get("/link/", self.handle)
+        app.router.add_post("/upload/{file}", self._upload)
         app.router.add_get("/files/{channel}/{ts}/{number}", self._file)
         app.router.add_route("*", "/api/{method}", self._serve)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -236,7 +265,8 @@ class SlackServer(SocketMode):
             raise _Refused("no_text")
         if len(text) > _LONGEST:
             raise _Refused("msg_too_long")
-        message = self.world.add(channel, self.world.bot, text, thread=thread, blocks=blocks, metadata=metadata)
+        more = {"thread": thread, "blocks": blocks, "metadata": metadata, "files": self._linked(text)}
+        message = self.world.add(channel, self.world.bot, text, **more)
         shown = {**self.world.payload(message, self.base), "channel": channel.id}
         await self.event(shown)  # an app hears what it says itself
         return {"channel": channel.id, "ts": message.ts, "message": self.world.payload(message, self.base)}
@@ -290,6 +320,37 @@ class SlackServer(SocketMode):
         if found is None:
             raise _Refused("user_not_found")
         return {"user": found.payload()}
+
+    async def _begin_upload(self, given: dict[str, Any]) -> dict[str, Any]:
+        id = self.world.new_id("F")
+        self.uploads[id] = Upload(str(given["filename"]), int(given["length"]))
+        return {"file_id": id, "upload_url": f"{self.base}/upload/{id}"}
+
+    async def _upload(self, request: web.Request) -> web.StreamResponse:
+        upload, body = self.uploads[request.match_info["file"]], await request.read()
+        if len(body) != upload.size:
+            return web.Response(status=400, text="not the length that was said")
+        upload.body = body
+        return web.Response(text=f"OK - {len(body)}")
+
+    async def _complete_upload(self, given: dict[str, Any]) -> dict[str, Any]:
+        files: list[dict[str, str]] = json.loads(str(given["files"]))
+        for file in files:
+            if file["id"] not in self.uploads:
+                raise _Refused("file_not_found")
+            self.uploads[file["id"]].complete = True
+        return {"files": files}
+
+    async def _about_file(self, given: dict[str, Any]) -> dict[str, Any]:
+        id = str(given.get("file"))
+        if id not in self.uploads or not self.uploads[id].complete:
+            raise _Refused("file_not_found")
+        return {"file": {"id": id, "name": self.uploads[id].name, "permalink": f"{self.base}/shared/{id}"}}
+
+    def _linked(self, text: str) -> list[tuple[str, bytes, str]]:
+        """The files that a message shows because it links to them."""
+        linked = (upload for id, upload in self.uploads.items() if f"{self.base}/shared/{id}|" in text)
+        return [(upload.name, upload.body, "application/octet-stream") for upload in linked]
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
         if _token(request, {}) != self.bot_token or "files:read" not in self.scopes:

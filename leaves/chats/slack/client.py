@@ -10,14 +10,16 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 import aiohttp
-from slack_sdk.errors import SlackApiError
+from slack_sdk.errors import SlackApiError, SlackRequestError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
+from branches.attachment import Attachment
 from branches.chat.leaf import DeliveryFailed
 from branches.chat.live import Away
 from leaves.chats.slack.incoming import Place, SlackFile
-from leaves.chats.slack.outgoing import Mark, Part, mark_of
+from leaves.chats.slack.mrkdwn import escape
+from leaves.chats.slack.outgoing import Mark, Part, linked, mark_of
 from leaves.chats.slack.recovery import Ours
 from policies import Clock, sleep_until
 
@@ -111,7 +113,12 @@ class Bot:
         return str(response["url"])
 
     async def send(self, place: Place, part: Part, mark: Mark) -> str:
-        """Send a message; gives its id. Raises `Refused`, `SetupError`, and `Away` when it may have arrived."""
+        """Send a message; gives its id. Raises `Refused`, `SetupError`, and `Away` when it may have arrived.
+
+        A file is uploaded where only we see it, and shown by the message. One that Slack does not take is named.
+        """
+        links = [await self._upload(file) for file in part.files]
+        part = part._replace(text="\n".join([part.text, *links]).strip())
         response = await self._ask(
             "chat.postMessage",
             place.channel,
@@ -206,6 +213,18 @@ class Bot:
         except (aiohttp.ClientError, OSError):
             return None
 
+    async def _upload(self, file: Attachment) -> str:
+        """A file as it stands in the text of a message."""
+        upload = [{"content": file.body, "filename": file.name, "title": file.name}]
+        try:
+            done = await self._ask("files.upload", "", lambda: self._web.files_upload_v2(file_uploads=upload))
+            id: str = done["files"][0]["id"]
+            found = await self._ask("files.info", "", lambda: self._web.files_info(file=id))
+        except (Refused, SetupError) as error:
+            _log.warning("the file %s cannot be sent: %s", file.name, error)
+            return f"({escape(file.name)} could not be sent: {error.code})"
+        return linked(file.name, str(found["file"]["permalink"]))
+
     async def _page(self, place: Place, oldest: str, cursor: str | None) -> Any:
         if place.thread is not None:
             thread = place.thread
@@ -241,7 +260,7 @@ class Bot:
                         raise _failure(method, error) from error
                     _log.info("Slack limits %s; going on in %g s", method, wait)
                     await sleep_until(self._clock, self._clock.now() + wait)
-                except (aiohttp.ClientError, OSError) as error:
+                except (aiohttp.ClientError, OSError, SlackRequestError) as error:
                     raise Away(f"Slack cannot be reached for {method}: {error}") from error
 
 

@@ -98,7 +98,11 @@ class Slack:
     async def deliver(self, message: Record[ChatEfferent]) -> str | None:
         """See `ChatLeaf.deliver`; gives the id of the answer's first message. Waits as long as Slack is away."""
         place, entry = _place(message.session), message.entry
-        wanted = parts(entry.text) if entry.question is None else asking(entry.text, entry.question, entry.choices)
+        wanted = (
+            parts(entry.text, entry.attachments)
+            if entry.question is None
+            else asking(entry.text, entry.question, entry.choices)
+        )
         if entry.question is not None:
             self._open.add(message)
         async with self._writings.answering(message.correlation_id or message.id) as shown:
@@ -149,7 +153,7 @@ class Slack:
         bot = self._connected
         for number, part in enumerate(wanted):
             mark = Mark(message.id, message.correlation_id or message.id, number)
-            while number not in sent and there:
+            while number not in sent and there and not part.files:
                 if await bot.edit(place, there[0], part, mark):
                     sent[number] = there[0]
                 del there[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from branches.attachment import Attachment
 from branches.chat.live import CURSOR
 from branches.chat.splitting import SMALLEST_LIMIT, split
 from leaves.chats.slack.mrkdwn import escape, mrkdwn
@@ -14,16 +15,18 @@ LIMIT = 4000
 EMPTY = "_(an empty answer)_"
 _SECTION = 3000
 _BUTTONS = 25
+_FILES = 10
 _LABEL = 75
 _ACTION = "coven"
 _EVENT = "coven_answer"
 
 
 class Part(NamedTuple):
-    """One message; with `blocks`, the text is what a notification shows."""
+    """One message; with `blocks`, the text is what a notification shows. Links to the `files` go behind the text."""
 
     text: str
     blocks: tuple[Mapping[str, Any], ...] = ()
+    files: tuple[Attachment, ...] = ()
 
 
 class Mark(NamedTuple):
@@ -50,9 +53,16 @@ def mark_of(metadata: Any) -> Mark | None:
             return None
 
 
-def parts(text: str) -> list[Part]:
-    """The messages of an answer, at least one."""
-    return [Part(message) for message in _messages(text)] or [Part(EMPTY)]
+def parts(text: str, files: Sequence[Attachment] = ()) -> list[Part]:
+    """The messages of an answer, at least one. Files go in messages of their own behind it."""
+    groups = [tuple(files[start : start + _FILES]) for start in range(0, len(files), _FILES)]
+    said = [Part(message) for message in _messages(text)]
+    return [*said, *(Part("", files=group) for group in groups)] or [Part(EMPTY)]
+
+
+def linked(name: str, address: str) -> str:
+    """A file in the text of a message: Slack shows what it finds at this address of its own."""
+    return f"<{escape(address)}|{escape(name).replace('|', '/')}>"
 
 
 def unfinished(text: str) -> list[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from branches.attachment import Attachment
 from branches.chat import ChatEfferentDraft, ChatUndelivered
 from branches.secret import Secret
 from leaves.chats.slack.client import SetupError
+from leaves.chats.slack.leaf import Slack
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
@@ -267,3 +269,37 @@ async def test_what_is_wrong_with_tokens_and_the_app_is_said_at_the_start(stage,
             pass
     assert caught.value.code == code
     assert what_to_do in str(caught.value)
+
+
+async def test_files_of_an_answer_are_shown_by_a_message_behind_it_and_are_sent_once(stage):
+    files = (Attachment("a|b.png", "image/png", PNG), Attachment("<c>.csv", "text/csv", b"1,2"))
+
+    class Dies(Slack):
+        async def deliver(self, message):
+            await super().deliver(message)
+            raise RuntimeError("killed")
+
+    async with stage.bot(leaf=Dies) as life:
+        await stage.slack.say("draw")
+        (prompt,) = await stage.prompts(1)
+        draft = ChatEfferentDraft(text="Here:", attachments=files)
+        await stage.journal.append(draft, session=prompt.session, cause=prompt)
+        with pytest.raises(RuntimeError, match="killed"):
+            await life
+    async with stage.bot():
+        await stage.delivered(1)
+    said, shown = stage.messages()
+    assert (said.text, said.files) == ("Here:", [])
+    assert [(name, body) for name, body, _ in shown.files] == [("a|b.png", PNG), ("<c>.csv", b"1,2")]
+    assert [line.partition("|")[2] for line in shown.text.splitlines()] == ["a/b.png>", "&lt;c&gt;.csv>"]
+
+
+async def test_a_file_that_slack_does_not_take_is_named_and_the_answer_is_sent(stage):
+    stage.slack.scopes.discard("files:write")
+    async with stage.bot():
+        await stage.slack.say("draw")
+        (prompt,) = await stage.prompts(1)
+        draft = ChatEfferentDraft(text="", attachments=(Attachment("c.csv", "text/csv", b"1,2"),))
+        await stage.journal.append(draft, session=prompt.session, cause=prompt)
+        await stage.delivered(1)
+    assert stage.said() == ["(c.csv could not be sent: missing_scope)"]
