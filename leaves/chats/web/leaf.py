@@ -32,6 +32,7 @@ _FILES = {
     "/": ("page.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
+    "/text.js": ("text.js", "text/javascript"),
 }
 _HELLO_WITHIN_S = 10
 _BAD_HELLO, _WRONG_TOKEN = 1008, 4401

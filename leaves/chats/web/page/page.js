@@ -1,5 +1,7 @@
 // The page of a conversation. What was said comes from the server by its position, and is shown as text, never as markup.
 
+import { rich } from "./text.js";
+
 const find = (id) => document.getElementById(id);
 const said = find("said"), state = find("state"), text = find("text"), entrance = find("entrance"), form = find("say");
 
@@ -123,12 +125,14 @@ function show(message) {
     forgetStreams(message.prompt);
   }
   finishWork();
-  put(withFiles(bubble("theirs", message.sender, message.text), message.files));
+  const item = bubble("theirs", message.sender, "");
+  item.querySelector(".text").append(...rich(message.text));
+  put(withFiles(item, message.files));
 }
 
 function bubble(className, sender, content) {
   const item = element("li", className);
-  item.append(element("p", "who", sender), element("p", "text", content));
+  item.append(element("p", "who", sender), element("div", "text", content));
   return item;
 }
 
@@ -230,13 +234,15 @@ function own({ sender, text: content, files }) {
   return item;
 }
 
+const RICH_WHILE_WRITTEN = 10_000; // characters: a longer text is not read again with every piece, but at its end
+
 // A text that is being written. One with a hole in it is not shown: the text itself will come.
 function grow({ stream, index, text: piece, prompt }) {
   if (prompt !== null && ended.has(prompt)) return;
   let shown = streams.get(stream);
   if (shown === undefined) {
     if (index !== 0) return;
-    shown = { next: 0, prompt, item: bubble("theirs writing", "", "") };
+    shown = { next: 0, prompt, text: "", item: bubble("theirs writing", "", "") };
     shown.item.setAttribute("aria-live", "off");
     shown.item.setAttribute("aria-busy", "true");
     streams.set(stream, shown);
@@ -249,7 +255,10 @@ function grow({ stream, index, text: piece, prompt }) {
   }
   shown.next += 1;
   const atEnd = isAtEnd();
-  shown.item.querySelector(".text").append(piece);
+  shown.text += piece;
+  const body = shown.item.querySelector(".text");
+  if (shown.text.length < RICH_WHILE_WRITTEN) body.replaceChildren(...rich(shown.text));
+  else body.append(piece);
   if (atEnd) said.scrollTop = said.scrollHeight;
 }
 

@@ -237,6 +237,47 @@ async def test_a_file_that_is_chosen_or_pasted_is_sent_and_shown_and_one_that_co
         assert tab.complaints == []
 
 
+ANSWER = """\
+# Files
+  There are **two** of them:
+- `a.py`, see https://example.org/a_(b)?c=d.
+- [the other](https://example.org/b), not [this](javascript:alert(1))
+```python
+if a ** b ** c:
+    <b>print</b>
+```
+2 * 3 ** 4 `` ` `` <b>"""
+
+
+async def test_code_emphasis_and_links_of_an_answer_are_shown_as_such_and_the_rest_as_it_is(place, tab):
+    async with place() as opened:
+        await tab.open(opened.address)
+        prompt = await talk(opened, tab, "**mine**")
+        await opened.write(prompt.session, "Well, **yes", "** and\n```\nno", prompt=prompt.id)
+        await tab.until("document.querySelector('.writing strong')?.textContent === 'yes'")
+        await tab.until("document.querySelector('.writing pre')?.textContent === 'no'")
+        await opened.say(prompt.session, ANSWER, prompt=prompt.id)
+        await tab.until("document.querySelector('.theirs:not(.writing)')")
+
+        async def all_of(name: str) -> list[str]:
+            return await tab.value(f"[...document.querySelectorAll('#said {name}')].map((each) => each.textContent)")
+
+        assert await all_of("strong") == ["Files", "two"]
+        assert await all_of(":not(pre) > code") == ["a.py", " ` "]
+        assert await all_of("pre") == ["if a ** b ** c:\n    <b>print</b>"]
+        assert await all_of("b") == []
+        assert await tab.value("[...document.querySelectorAll('#said a')].map((a) => [a.textContent, a.href])") == [
+            ["https://example.org/a_(b)?c=d", "https://example.org/a_(b)?c=d"],
+            ["the other", "https://example.org/b"],
+        ]
+        shown = await tab.value("document.querySelector('.theirs .text').textContent")
+        assert shown.startswith("Files\n  There are two of them:\n- a.py, see")
+        assert "[this](javascript:alert(1))" in shown
+        assert shown.endswith("2 * 3 ** 4  `  <b>")
+        assert await tab.value("document.querySelector('.mine .text').textContent") == "**mine**"
+        assert tab.complaints == []
+
+
 async def test_markup_is_shown_as_it_is_and_does_nothing(place, tab):
     hostile = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
     async with place(title="<b>Hearth</b>") as opened:

@@ -313,9 +313,11 @@ def test_others_than_this_machine_need_a_token(monkeypatch):
     assert "right" not in repr(WebChat(WebOptions(host="0.0.0.0"), "chat"))
 
 
-async def test_the_page_is_three_files_with_a_strict_policy(place):
+async def test_the_page_is_four_files_with_a_strict_policy(place):
     async with place() as opened, httpx2.AsyncClient(base_url=opened.address) as client:
-        for path, kind in {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}.items():
+        script = "text/javascript"
+        files = {"": "text/html", "page.css": "text/css", "page.js": script, "text.js": script}
+        for path, kind in files.items():
             answer = await client.get(path)
             assert (answer.status_code, answer.headers["content-type"].split(";")[0]) == (200, kind)
             policy = answer.headers["content-security-policy"]
