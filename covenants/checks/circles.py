@@ -114,6 +114,8 @@ def _check_reward(scope: Scope, options: AgentsOptions, path: Path) -> None:
 def _check_sampling(scope: Scope, branch: Branch, options: AgentsOptions) -> None:
     """What the configured model would not be sent is refused: it would be missing without a word."""
     for leaf in (*branch.leaves.values(), *branch.crystals.values()):
+        if leaf.info.options is not None and leaf.options is None:
+            continue  # they are no options of it, which is said elsewhere
         for name in sorted(leaf.info.untaken_sampling(leaf.options)):
             if getattr(options.call.sampling, name) != getattr(Sampling(), name):
                 path = (*BRANCHES, branch.name, "call", "sampling", name)

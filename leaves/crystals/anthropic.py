@@ -56,6 +56,15 @@ class AnthropicOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     ] = None
     timeout_s: Annotated[float, Meta(gt=0, description="seconds to wait for the next piece of an answer")] = 600.0
 
+    def __post_init__(self) -> None:
+        info = model_info(f"anthropic/{self.model}")
+        if self.thinking is not None and self.thinking_tokens is not None:
+            raise ValueError("`thinking` and `thinking_tokens` are two ways to say how the model thinks: keep one")
+        if self.max_tokens is not None and self.thinking_tokens is not None and self.thinking_tokens >= self.max_tokens:
+            raise ValueError("`thinking_tokens` are a part of `max_tokens`: they must be fewer")
+        if info is not None and self.max_tokens is not None and self.max_tokens > info.max_output:
+            raise ValueError(f"the model `{self.model}` writes at most {info.max_output:,} tokens: lower `max_tokens`")
+
 
 def untaken(options: AnthropicOptions) -> frozenset[str]:
     """The fields of `Sampling` that a model does not take: current ones refuse these, and the SDK lacks them."""

@@ -49,6 +49,11 @@ class OpenAIOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ] = None
     timeout_s: Annotated[float, Meta(gt=0, description="seconds to wait for the next piece of an answer")] = 600.0
 
+    def __post_init__(self) -> None:
+        for name in ("effort", "summary"):
+            if getattr(self, name) is not None and not reasons(self.model):
+                raise ValueError(f"the model `{self.model}` does not reason before it answers: it takes no `{name}`")
+
 
 def untaken(options: OpenAIOptions) -> frozenset[str]:
     """The fields of `Sampling` that a model does not take: this API has no stop sequences, reasoning no temperature."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from branches.secret import Secret
 from covenants import Checked, check, load_text
 from leaves.catalogue import CATALOGUE
@@ -37,6 +39,28 @@ def test_the_key_is_named_and_may_have_another_name():
 def test_an_unknown_option_is_found_where_it_stands():
     (problem,) = checked("crystal: {anthropic: {modle: claude-opus-5-5}}").problems
     assert (problem.code, "modle" in problem.message, "model" in problem.hint) == ("E110", True, True)
+
+
+@pytest.mark.parametrize(
+    ("crystal", "reason"),
+    [
+        ("crystal: {openai: {model: gpt-4.1, effort: low}}", "takes no `effort`"),
+        ("crystal: {openai: {model: gpt-4.1-mini, summary: auto}}", "takes no `summary`"),
+        ("crystal: {anthropic: {thinking: adaptive, thinking_tokens: 2000}}", "keep one"),
+        ("crystal: {anthropic: {max_tokens: 2000, thinking_tokens: 2000}}", "must be fewer"),
+        ("crystal: {anthropic: {model: claude-haiku-4-5, max_tokens: 64001}}", "at most 64,000 tokens"),
+    ],
+)
+def test_options_that_the_model_does_not_take_are_refused_where_they_stand(crystal: str, reason: str):
+    keys = {**KEYS, "OPENAI_API_KEY": "canary"}
+    (problem,) = checked(f"{crystal}\n    call: {{sampling: {{max_tokens: 9}}}}", keys).problems
+    assert (problem.code, problem.line) == ("E112", 6)
+    assert reason in problem.message
+
+
+def test_options_that_are_no_mapping_are_refused_and_nothing_else_is_said_of_them():
+    (problem,) = checked("crystal: {openai: 5}", {"OPENAI_API_KEY": "canary"}).problems
+    assert problem.code == "E112"
 
 
 def test_a_sampling_option_that_the_model_does_not_take_is_refused_where_it_stands():

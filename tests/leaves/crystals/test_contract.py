@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 import msgspec
 import pytest
@@ -25,8 +27,9 @@ from branches.agents.retrying import UNREACHABLE, Retrying
 from branches.attachment import Attachment
 from coven.testing import forbid_model_requests
 from coven.testing.providers import ProviderServer, Reply
+from leaves.crystals._anthropic import build, read
 from leaves.crystals._remote import RemoteCrystal
-from tests.leaves.crystals.providers import Provider
+from tests.leaves.crystals.providers import OPENROUTER, PROVIDERS, Provider
 
 READ = GateDefinition(
     name="fs.read_text",
@@ -355,6 +358,78 @@ async def test_options_of_the_call_reach_the_provider(crystal: RemoteCrystal, se
     assert b"123" in sent
     assert (b"END" in sent) is ("stop" not in crystal.untaken)
     assert (b"temperature" in sent) is ("temperature" not in crystal.untaken)
+
+
+async def test_what_was_sent_stays_the_beginning_of_what_is_sent_next(
+    crystal: RemoteCrystal, provider: Provider, server: ProviderServer, streamed: bool
+):
+    """So that what a provider keeps of it is found again; Anthropic, and OpenRouter for it, are told what to keep."""
+    server.replies = [Reply(thinking="Hm.", text="I look.", calls=((WIRE, '{"path": "a.txt"}'),)), Reply(text="Yes.")]
+    messages = then(ASKED, await ask(crystal, CrystalRequest(ASKED, TOOLS), streamed))
+    await ask(crystal, CrystalRequest(messages, TOOLS), streamed)
+    first, second = (kept(each.body) for each in server.requests)
+    assert first.items() - second.items() == set()
+    said = provider.name == "anthropic"
+    assert [json.dumps(each.body).count('"cache_control"') for each in server.requests] == [2 * said, 2 * said]
+
+
+def kept(body: Mapping[str, Any]) -> dict[str, str]:
+    """The parts of a request that a provider reads first, each as text, without the marks of what it is to keep."""
+    parts = {name: body[name] for name in ("system", "tools", "instructions", "systemInstruction") if name in body}
+    said = body.get("messages") or body.get("input") or body["contents"]
+    parts |= {f"message {number}": each for number, each in enumerate(said)}
+    texts = {name: json.dumps(each, sort_keys=True) for name, each in parts.items()}
+    return {name: text.replace('"cache_control": {"type": "ephemeral"}, ', "") for name, text in texts.items()}
+
+
+async def test_a_model_of_anthropic_behind_openrouter_is_told_what_to_keep(server: ProviderServer, streamed: bool):
+    crystal = OPENROUTER.make(server.url, model="anthropic/claude-sonnet-5-5")
+    server.replies = [Reply(text="Yes.")]
+    await ask(crystal, CrystalRequest(ASKED, TOOLS), streamed)
+    assert server.requests[0].body["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
+    await crystal.close()
+
+
+def test_a_context_limit_is_known_of_the_model_or_configured(provider: Provider):
+    known = provider.make("http://127.0.0.1:9").context_limit
+    assert (known is not None) is (provider.name in ("anthropic", "openai", "gemini"))
+    assert provider.make("http://127.0.0.1:9", context_limit=5_000).context_limit == 5_000
+    if known is not None:
+        assert provider.make("http://127.0.0.1:9", model="a-model-of-tomorrow").context_limit is None
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "takes"),
+    [
+        ("openai", "gpt-5", True),
+        ("openai", "gpt-5-2025-08-07", True),
+        ("openai", "o3-mini", False),
+        ("openai", "gpt-3.5-turbo", False),
+        ("openai", "a-model-of-tomorrow", True),
+        ("anthropic", "claude-haiku-4-5", True),
+        ("gemini", "gemini-2.5-flash", True),
+        ("openrouter", "openrouter/auto", True),
+        ("openrouter", "openai/gpt-5", True),
+        ("openrouter", "openai/o3-mini", False),
+        ("openrouter", "qwen/qwen3-coder", False),
+        ("local", "gemma", False),
+    ],
+)
+def test_which_models_take_images_is_known(name: str, model: str, takes: bool):
+    made = next(each for each in PROVIDERS if each.name == name)
+    assert made.make("http://127.0.0.1:9", model=model).sight.takes is takes
+
+
+async def test_a_thought_that_nobody_may_read_goes_back_as_it_came():
+    """Anthropic's safety systems encrypt some; the loopback server has none."""
+    block = {"type": "redacted_thinking", "data": "c2VjcmV0"}
+    built = build(CrystalRequest(ASKED), "anthropic/m")
+    message = {"content": [block, {"type": "text", "text": "Yes."}], "stop_reason": "end_turn"}
+    response = read(message, built, "anthropic/m")
+    again = build(CrystalRequest(then(ASKED, response, Message("user", "And?"))), "anthropic/m", cache=False)
+    assert again.body["messages"][1]["content"] == [block, {"type": "text", "text": "Yes."}]
+    elsewhere = build(CrystalRequest(then(ASKED, response, Message("user", "And?"))), "anthropic/other", cache=False)
+    assert elsewhere.body["messages"][1]["content"] == [{"type": "text", "text": "Yes."}]
 
 
 async def test_a_crystal_outlasts_an_event_loop(provider: Provider, server: ProviderServer):
