@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from branches.chat.entries import ChatActivity, ChatAfferent, ChatAnswer, ChatEfferent, ChatForked
 from branches.chat.leaf import ForkRefused, Remembered
@@ -12,6 +13,25 @@ from journals import Journal, Record
 
 _HISTORY = (ChatAfferent, ChatEfferent, ChatAnswer, ChatActivity)
 _KEPT = 10_000
+_WISH = re.compile(r"(?:(?P<back>\d{1,4})(?:\s+|$))?(?P<text>.*)", re.DOTALL)
+
+
+class Wish(NamedTuple):
+    """What a person wants who types `/fork`: from how many messages back, and what is said instead of them."""
+
+    back: int = 0
+    text: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where the conversation goes on from, for people."""
+        return f"{self.back} message{'' if self.back == 1 else 's'} back" if self.back else "here"
+
+
+def wish(typed: str) -> Wish:
+    """What stands behind `/fork`: nothing, `2`, `2 and now …`, or a text alone."""
+    found = _WISH.fullmatch(typed.strip())
+    return Wish() if found is None else Wish(int(found["back"] or 0), found["text"] or "")
 
 
 class Forks:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -12,6 +11,7 @@ import msgspec
 from branches.attachment import File, take
 from branches.chat import ChatChunk, ChatEfferent, ChatStreamCompleted
 from branches.chat.entries import ChatActivity
+from branches.chat.forks import Wish, wish
 from branches.chat.leaf import ChatPort, ForkRefused
 from journals import Record, random_id
 from leaves.chats._terminal import visible
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 PROMPT = "you> "
-FORK = re.compile(r"/fork(?:\s+(?P<back>\d{1,4}))?(?:\s+(?P<text>\S.*))?", re.DOTALL)
 _SENDER = "agents"
 """Who writes, until a message has said it: a piece of one does not. It is what an agents instance is usually called."""
 HELP = """\
@@ -81,8 +80,8 @@ class PromptingConsole(Console):
                     case "/reset":
                         await port.begin_anew(self.session, random_id())
                         await self._put("A new conversation begins here.\n\n")
-                    case word if (found := FORK.fullmatch(word)) is not None:
-                        await self._fork(port, int(found["back"] or 0), found["text"])
+                    case word if word.split(maxsplit=1)[0] == "/fork":
+                        await self._fork(port, wish(word.removeprefix("/fork")))
                     case word if word.partition(" ")[0] == "/attach":
                         await self._attach(word.partition(" ")[2].strip())
                     case word if word.startswith("/") and word[1:].isalpha():
@@ -105,16 +104,15 @@ class PromptingConsole(Console):
         self._files = []
         return Typed(random_id(), "\n\n".join((text, *taken.told)), taken.images)
 
-    async def _fork(self, port: ChatPort, back: int, text: str | None) -> None:
+    async def _fork(self, port: ChatPort, wanted: Wish) -> None:
         """Go on from an earlier moment, with this text where one is given."""
         try:
-            await port.fork(self.session, random_id(), back=back)
+            await port.fork(self.session, random_id(), back=wanted.back)
         except ForkRefused as refused:
             await self._put(f"not forked: {refused}\n")
             return
-        where = f"before your last {'message' if back == 1 else f'{back} messages'}" if back else "here, in a copy"
-        await self._put(f"This conversation goes on from {where}.\n\n")
-        self._typed = None if text is None else Typed(random_id(), text)
+        await self._put(f"This conversation goes on from {wanted.place}, and what was said since stays recorded.\n\n")
+        self._typed = Typed(random_id(), wanted.text) if wanted.text else None
 
     async def show(self, chunk: Record[ChatChunk | ChatStreamCompleted]) -> None:
         """See `StreamingLeaf.show`. A stream that has ended waits for its message, which ends the line."""

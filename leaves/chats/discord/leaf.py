@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from branches.attachment import Attachment, take
 from branches.chat import ChatAfferent, ChatChunk, ChatEfferent, ChatStreamCompleted
 from branches.chat.entries import ChatAnswer
+from branches.chat.forks import Wish
 from branches.chat.inbox import Inbox
 from branches.chat.incoming import author, is_meant, prompt
 from branches.chat.leaf import ChatPort, DeliveryFailed, ForkRefused
@@ -295,7 +296,7 @@ class Discord:
                 if command.text:
                     text = prompt(command.text, name if self._options.name_authors else None)
                     await self._record(channel, name, text, id)
-                await acknowledge(interaction, _forked(name, command))
+                await acknowledge(interaction, _forked(name, Wish(command.back, command.text)))
                 return
             if isinstance(command, Approved):
                 asked = self._open.answered_by(f"{SESSION}{channel}", command.answer)
@@ -429,11 +430,10 @@ def _ids(incoming: Incoming) -> tuple[int, int]:
     return incoming.id, incoming.channel.id
 
 
-def _forked(name: str, command: Fork) -> str:
+def _forked(name: str, wanted: Wish) -> str:
     """What everybody reads of a fork."""
-    back = f"{command.back} message{'' if command.back == 1 else 's'} back" if command.back else "here"
-    told = f"**{name}** goes on from {back}, in another conversation"
-    return f"{told}: {command.text}" if command.text else f"{told}."
+    told = f"**{name}** goes on from {wanted.place}, in another conversation"
+    return f"{told}: {wanted.text}" if wanted.text else f"{told}."
 
 
 def _message_id(asked: ChatAfferent) -> int | None:

@@ -16,6 +16,7 @@ import msgspec
 from branches.attachment import Attachment, File, is_worth_reading, take
 from branches.chat import ChatAfferent, ChatChunk, ChatEfferent, ChatStreamCompleted
 from branches.chat.entries import ChatAnswer
+from branches.chat.forks import Wish, wish
 from branches.chat.inbox import Inbox
 from branches.chat.incoming import Where, author, is_meant, prompt
 from branches.chat.leaf import ChatPort, DeliveryFailed, ForkRefused
@@ -252,7 +253,7 @@ class Slack:
             await self._port.begin_anew(_session(place), id)
             return _for_all(f"*{escape(name)}* began a new conversation: I know nothing of the last one.")
         if command.name == "fork":
-            return await self._fork(place, name, text, id)
+            return await self._fork(place, name, wish(text), id)
         if command.name == "approve":
             asked = self._open.answered_by(_session(place), text or "yes")
             if asked is None:
@@ -261,21 +262,24 @@ class Slack:
             return _for_all(f"*{escape(name)}*: {escape(asked.answer)}")
         if not text:
             return _alone(f"What do you want to ask? `{escape(command.command)} what is new?`")
+        return _for_all(f"*{escape(name)}*: {escape(await self._say(place, name, text, id))}")
+
+    async def _fork(self, place: Place, name: str, wanted: Wish, id: str) -> Mapping[str, Any]:
+        try:
+            await self._port.fork(_session(place), id, back=wanted.back)
+        except ForkRefused as refused:
+            return _alone(escape(str(refused)))
+        told = f"*{escape(name)}* goes on from {wanted.place}, in another conversation"
+        if not wanted.text:
+            return _for_all(f"{told}.")
+        return _for_all(f"{told}: {escape(await self._say(place, name, wanted.text, id))}")
+
+    async def _say(self, place: Place, name: str, text: str, id: str) -> str:
+        """Record what was said by a command; gives it as people read it."""
         names = {mention: await self._name_of(mention) for mention in dict.fromkeys(mentioned(text))}
         said = readable(text, names)
         await self._record(place, name, prompt(said, name if self._options.name_authors else None), id)
-        return _for_all(f"*{escape(name)}*: {escape(said)}")
-
-    async def _fork(self, place: Place, name: str, back: str, id: str) -> Mapping[str, Any]:
-        if not (back or "1").isdecimal():
-            return _alone("How many messages do you want to go back? `/fork 2`")
-        count = int(back or "1")
-        try:
-            await self._port.fork(_session(place), id, back=count)
-        except ForkRefused as refused:
-            return _alone(escape(str(refused)))
-        messages = "1 message" if count == 1 else f"{count} messages"
-        return _for_all(f"*{escape(name)}* went {messages} back: what is said now goes on from there.")
+        return said
 
     async def _press(self, interaction: Interaction) -> None:
         """A button was pressed: it answers the question that it belongs to, in the place where that was asked."""

@@ -10,6 +10,7 @@ import pytest
 
 from branches.chat import CHAT, ChatEfferent, ChatEfferentDraft
 from branches.chat.entries import ChatActivity, ChatForked
+from branches.chat.forks import wish
 from branches.chat.leaf import ChatPort, ForkRefused
 from branches.chat.service import ChatService
 from branches.chat.sessions import conversation_of
@@ -170,3 +171,19 @@ async def test_killed_at_every_write_and_asked_again_it_is_one_fork():
     for when in ("before", "after"):
         for at in range(1, writes + 1):
             await killed_at(at, when)
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted", "place"),
+    [
+        ("", (0, ""), "here"),
+        (" 1", (1, ""), "1 message back"),
+        ("2 and now\nthis", (2, "and now\nthis"), "2 messages back"),
+        ("what if", (0, "what if"), "here"),
+        ("2nd try", (0, "2nd try"), "here"),
+        ("99999", (0, "99999"), "here"),
+    ],
+)
+def test_what_a_person_types_says_from_where_and_what(typed, wanted, place):
+    assert wish(typed) == wanted
+    assert wish(typed).place == place

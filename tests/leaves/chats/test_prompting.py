@@ -231,7 +231,7 @@ async def test_fork_goes_on_from_an_earlier_message_and_is_answered_in_the_same_
     async with room() as opened:
         await sessions(opened, "one", "two")
         opened.terminal.type("/fork 1 another two\r")
-        await opened.terminal.drawn("goes on from before your last message.")
+        await opened.terminal.drawn("This conversation goes on from 1 message back")
         prompt = await opened.heard("another two")
         forked = (await opened.journal.wait_for(lambda r: r.kind == "ChatForked", timeout=20)).session
         assert (await sessions(opened, "three")) == [forked]

@@ -401,7 +401,7 @@ function grown() {
 
 form.onsubmit = (event) => {
   event.preventDefault();
-  const typed = text.value.trim(), fork = /^\/fork(?:\s+(\d{1,4}))?(?:\s+(\S[^]*))?$/.exec(typed);
+  const typed = text.value.trim(), fork = /^\/fork(?:\s+(\d{1,4})(?=\s|$))?(?:\s+(\S[^]*))?$/.exec(typed);
   if (typed === "" && chosen.length === 0) return;
   if (typed === "/reset") { go(random()); return; }
   if (fork !== null) {

@@ -233,23 +233,23 @@ async def test_reset_begins_a_new_conversation_in_the_same_channel_for_good(echo
 
 async def test_a_fork_goes_on_from_an_earlier_moment_where_the_coven_forks(stage):
     async with stage.bot(forks=False):
-        sent = [await stage.slack.command("/fork", text) for text in ("", "far", "2")]
+        sent = [await stage.slack.command("/fork", text) for text in ("", "2")]
         await stage.acknowledged()
     assert [stage.slack.acknowledged[envelope]["text"] for envelope in sent] == [
         "this coven does not fork: its covenant has no route `ChatForked -&gt; AgentFork`",
-        "How many messages do you want to go back? `/fork 2`",
         "this coven does not fork: its covenant has no route `ChatForked -&gt; AgentFork`",
     ]
     async with stage.bot():
         for number in (1, 2):
             await stage.slack.say(str(number))
         await stage.prompts(2)
-        envelope = await stage.slack.command("/fork")
+        envelope = await stage.slack.command("/fork", "1 another 2")
         told = await stage.slack.until(lambda: stage.slack.acknowledged.get(envelope))
         await stage.slack.say("3")
-        first, second, third = await stage.prompts(3)
-    assert told["text"] == "*Ada* went 1 message back: what is said now goes on from there."
-    assert first.session == second.session != third.session
+        first, second, other, third = await stage.prompts(4)
+    assert told["text"] == "*Ada* goes on from 1 message back, in another conversation: another 2"
+    assert other.entry.text == "Ada: another 2"
+    assert first.session == second.session != other.session == third.session
 
 
 @pytest.mark.parametrize(
