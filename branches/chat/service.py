@@ -45,6 +45,7 @@ from policies import Clock, SystemClock
 
 _ARRIVING = (*ASKED_TO_SEND, ChatAnswer.kind())
 _FROM_OUTSIDE = (ChatAfferent.kind(), ChatAnswer.kind())
+_OUTCOMES = (ChatDelivered.kind(), ChatUndelivered.kind())
 _PROMPTS = 200
 
 
@@ -135,7 +136,8 @@ class ChatService:
 
     async def taken_since(self, time: float) -> Taken:
         """See `ChatPort.taken_since`."""
-        conversations, ids = set[str](), set[str]()
+        conversations, ids, answered = set[str](), set[str](), set[str | None]()
+        waiting: list[Record[ChatAfferent]] = []
         async with aclosing(self._journal.read(reverse=True)) as records:
             async for record in records:
                 if record.time < time:
@@ -143,7 +145,11 @@ class ChatService:
                 if record.kind in _FROM_OUTSIDE:
                     conversations.add(conversation_of(record.session))
                     ids.add(record.id)
-        return Taken(conversations, ids, self._said_id)
+                if record.kind in _OUTCOMES:
+                    answered.add(record.correlation_id)
+                elif isinstance(record.entry, ChatAfferent) and not record.imported and record.id not in answered:
+                    waiting.append(cast("Record[ChatAfferent]", record))
+        return Taken(conversations, ids, waiting[::-1], self._said_id)
 
     async def fork(self, conversation: str, message_id: str, *, back: int = 0, into: str | None = None) -> str:
         """See `ChatPort.fork`."""

@@ -113,6 +113,8 @@ class Discord:
             async with bot, asyncio.TaskGroup() as self._tasks:
                 self._bot, self._inbox = bot, Inbox(self._tasks, self._handle)
                 self._writings: Writings[int] = Writings(self._tasks, unfinished, self._clock, options.edit_every_s)
+                for waiting in self._taken.waiting:
+                    self._expect(waiting.id, waiting.session, waiting.entry)
                 await bot.start(self._token.reveal())
                 raise ConnectionError("the connection to Discord has ended")
 
@@ -335,12 +337,16 @@ class Discord:
             return
         if record.time >= self._began:
             self._know(record.id)
-        self._writings.expect(record.id, record.session)
-        self._asked[record.id] = _message_id(record.entry)
-        if len(self._asked) > _REMEMBERED:
-            self._asked.popitem(last=False)
+        self._expect(record.id, record.session, record.entry)
         if record.id not in self._typing:
             self._typing[record.id] = self._tasks.create_task(self._type(record.id, channel))
+
+    def _expect(self, prompt: str, session: str, asked: ChatAfferent) -> None:
+        """An answer to this prompt will come: it may be shown while it is being written."""
+        self._writings.expect(prompt, session)
+        self._asked[prompt] = _message_id(asked)
+        if len(self._asked) > _REMEMBERED:
+            self._asked.popitem(last=False)
 
     def _know(self, about: str) -> None:
         """Of the answers to this prompt, or of a conversation, nothing stands on Discord that we do not know of."""

@@ -280,20 +280,6 @@ async def test_what_belongs_to_an_earlier_conversation_of_a_channel_is_no_prompt
     assert [prompt.entry.text for prompt in await echoing.prompts(2)] == ["Ada: one", "Ada: two"]
 
 
-async def test_several_half_written_answers_of_an_earlier_life_become_each_its_answer(stage):
-    for life in (1, 2):
-        async with stage.bot():
-            await stage.discord.say(str(life))
-            prompts = await stage.prompts(life)
-            await stage.write(prompts[-1], prompts[-1].id, "One. ")
-            await stage.discord.until(lambda: len(stage.messages()) == life)  # noqa: B023
-    async with stage.bot():
-        for number, prompt in enumerate(prompts):
-            await stage.answer(prompt, f"One. {number}.")
-        await stage.delivered(2)
-    assert stage.said() == ["One. 0.", "One. 1."]
-
-
 async def test_a_message_that_was_shown_while_the_connection_broke_becomes_the_answer(stage):
     async with stage.bot():
         await stage.discord.say("write")
@@ -359,3 +345,21 @@ async def test_many_streamed_conversations_at_once_keep_to_the_limits_and_lose_d
 @pytest.mark.timeout(600)
 async def test_two_hundred_streamed_conversations_at_once_under_the_limits_of_discord(stage):
     await converse_in_many_rooms(stage, 200, 50, 5.0)
+
+
+async def test_an_answer_to_a_prompt_of_an_earlier_life_stands_above_a_later_one_that_is_being_written(stage):
+    async with stage.bot():
+        await stage.discord.say("first")
+        (first,) = await stage.prompts(1)
+    async with stage.bot():
+        await stage.discord.say("second")
+        _, second = await stage.prompts(2)
+        await stage.write(second, "s2", "Two. ")
+        await stage.write(first, "s1", "One. ")
+        await stage.discord.until(stage.messages)
+        assert stage.said() == [f"One. {CURSOR}"]
+        await stage.answer(first, "One. One.")
+        await stage.discord.until(lambda: len(stage.messages()) == 2)
+        await stage.answer(second, "Two. Two.")
+        await stage.delivered(2)
+    assert stage.said() == ["One. One.", "Two. Two."]
