@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
+from branches.attachment import File
 from coven.conversation import Conversation, Ended
 from coven.entrance import Entrance, entrance
 from coven.recipe import CannotCast, Recipe
@@ -30,25 +31,34 @@ class Answered(msgspec.Struct, frozen=True):
     code: int
 
 
-def ask(recipe: Recipe, intent: str, *, session: str | None = None, follow: Follow | None = None) -> Answered | None:
+def ask(
+    recipe: Recipe,
+    intent: str,
+    *,
+    session: str | None = None,
+    follow: Follow | None = None,
+    files: Sequence[File] = (),
+) -> Answered | None:
     """Cast on the intent and wait for the end; None if it was stopped before it began.
 
-    `follow` is told of the episode while it runs. The first Ctrl-C cancels it, for good and in the journal. Raises
-    what `entrance` and `Conversation.ask` raise.
+    `files` belong to the intent; `follow` is told of the episode while it runs. The first Ctrl-C cancels it, for good
+    and in the journal. Raises what `entrance` and `Conversation.ask` raise.
     """
     if recipe.bare and session is not None:
         raise CannotCast("a session lasts only where something is kept: `coven init` writes a coven.yaml here")
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(_ask(recipe, intent, session, follow))
+        return runner.run(_ask(recipe, intent, session, follow, files))
 
 
-async def _ask(recipe: Recipe, intent: str, shared: str | None, follow: Follow | None) -> Answered | None:
+async def _ask(
+    recipe: Recipe, intent: str, shared: str | None, follow: Follow | None, files: Sequence[File]
+) -> Answered | None:
     task, session = asyncio.current_task(), shared or f"cast-{random_id()}"
     assert task is not None
     with StopSignals(task) as signals:
         try:
             async with entrance(recipe, origin=ORIGIN, tell=tell, sessions={session}, shared=shared) as opened:
-                return await _episode(opened, intent, session, follow, task, signals)
+                return await _episode(opened, intent, session, follow, task, signals, files)
         except asyncio.CancelledError:
             if not signals.asked:
                 raise
@@ -62,9 +72,10 @@ async def _episode(
     follow: Follow | None,
     task: asyncio.Task[Any],
     signals: StopSignals,
+    files: Sequence[File],
 ) -> Answered:
     entity = opened.conversation(session, _SENDER)
-    prompt = await entity.send(intent)
+    prompt = await entity.send(intent, files=files)
     if follow is not None and opened.recipe.agents in opened.elsewhere:
         tell(f"{opened.recipe.agents} answers from another process ({opened.elsewhere[opened.recipe.agents]})")
     following = None if follow is None else asyncio.ensure_future(follow(entity, prompt))

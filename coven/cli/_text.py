@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from branches.attachment import Attachment
 from journals import Entry, Record, Unreadable
 
 
@@ -38,4 +39,7 @@ def _fields(entry: Entry) -> str:
         return f"(unreadable: {entry.reason})"
     fields = msgspec.json.decode(msgspec.json.encode(entry), type=dict[str, msgspec.Raw])
     told = {name: bytes(value).decode() for name, value in fields.items() if name != "kind"}
+    if "attachments" in told:  # their bytes are nothing for people
+        attachments: tuple[Attachment, ...] = getattr(entry, "attachments", ())
+        told["attachments"] = f"[{', '.join(f'{each.name} ({len(each.body):,} bytes)' for each in attachments)}]"
     return " ".join(f"{name}={value}" for name, value in told.items() if value != "null")

@@ -17,6 +17,9 @@ def cast(
     session: Annotated[
         str | None, typer.Option(help="Go on in this conversation; without it, each cast begins a new one.")
     ] = None,
+    attach: Annotated[
+        list[str] | None, typer.Option(help="A file that belongs to it: an image, or text. Once for each.")
+    ] = None,
     agents: Agents = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     file: MaybeFile = None,
@@ -40,6 +43,8 @@ def cast(
 
       git diff | coven cast --session review -
 
+      coven cast --attach chart.png "what does this show?"
+
       coven cast --crystal crystals.py:Mine --medium python "add the numbers from 1 to 100"
     """
     import msgspec
@@ -48,6 +53,7 @@ def cast(
     from coven.asking import ask, read_intent
     from coven.recipe import Changes, find_recipe
     from coven.running import tell
+    from leaves.chats.console import read_file
 
     recipe = find_recipe(file, nats, Changes(agents, crystal, medium))
     for problem in recipe.warnings:
@@ -55,7 +61,11 @@ def cast(
     follow = None
     if sys.stderr.isatty():
         from coven.cli._watching import watch as follow
-    answered = ask(recipe, read_intent(intent), session=session, follow=follow)
+    try:
+        files = tuple(map(read_file, attach or ()))
+    except OSError as error:
+        raise typer.BadParameter(f"{error.filename or 'the file'}: {error.strerror}", param_hint="--attach") from None
+    answered = ask(recipe, read_intent(intent), session=session, follow=follow, files=files)
     if answered is None:
         raise typer.Exit(130)
     ended = answered.ended
@@ -66,6 +76,9 @@ def cast(
     else:
         how = f"{ended.ending} by {ended.ward}" if ended.ward else ended.ending
         tell(f"coven: the episode was {how}: {ended.error}" if ended.ending != "failed" else f"coven: {ended.error}")
+    if not as_json:
+        for each in ended.attachments:
+            tell(f"attached: {each.name}, {each.media_type}, {len(each.body):,} bytes; with --json its bytes are there")
     raise typer.Exit(answered.code)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import io
 import os
 import signal
@@ -38,6 +39,26 @@ def test_json_tells_the_whole_ending(coven, scripted):
     assert (told["ending"], told["ward"], told["error"], told["turns"]) == ("terminated", None, None, 1)
     assert told["usage"] == {"prompt": 0, "completion": 0, "cached": 0}
     assert told["session"] == "sums"
+
+
+def test_files_belong_to_the_intent_and_those_of_the_answer_are_named(coven, scripted):
+    show = "lambda request: calls(('fs.attach', {'path': request.messages[-1].images[0].name}))"
+    folder = scripted(f'[{show}, finishes("Here.")] * 2')
+    (folder / "coven.yaml").write_text((folder / "coven.yaml").read_text().replace("fs.write_text", "fs.attach"))
+    for place in (folder, folder / "workspace"):
+        (place / "chart.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(1000))
+    ran = coven("cast", "--attach", "chart.png", "send it back")
+    assert (ran.code, ran.out) == (0, "Here.\n")
+    assert "attached: chart.png, image/png, 1,008 bytes" in ran.err
+    (prompt,) = prompts(coven)
+    assert prompt["text"] == "send it back\n\n[attached: chart.png, image/png, 1,008 bytes]"
+    told = coven("cast", "--json", "--attach", "chart.png", "send it back").json
+    assert base64.b64decode(told["attachments"][0]["body"])[1:4] == b"PNG"
+    shown = coven("journal", "read", "agents", "-k", "AgentPrompt").out
+    assert "attachments=[chart.png (1,008 bytes)]" in shown
+    assert "iVBOR" not in shown
+    missing = coven("cast", "--attach", "none.png", "go")
+    assert (missing.code, "none.png: No such file" in missing.err) == (2, True)
 
 
 def test_an_answer_that_is_no_text_is_json(coven, scripted):
