@@ -226,7 +226,8 @@ function own({ sender, text: content, files }) {
   back.setAttribute("aria-label", back.title);
   back.onclick = () => {
     const all = [...said.querySelectorAll(":scope > .mine:not(.waiting)")];
-    text.value = `/fork ${all.length - all.indexOf(item)} ${content}`;
+    const alone = content.replace(/(^|\n\n)\[attached: [^]*$/, ""); // files are to be chosen again
+    text.value = `/fork ${all.length - all.indexOf(item)} ${alone}`;
     grown();
     text.focus();
   };
