@@ -146,6 +146,7 @@ class Writings(Generic[Id]):
         self._turns: dict[str, deque[str]] = {}
         self._lives: dict[str, Live[Id]] = {}
         self._begun: set[str] = set()
+        self._answered: OrderedDict[str, None] = OrderedDict()
 
     def __repr__(self) -> str:
         return f"<Writings {len(self._begun)} answers being written>"
@@ -156,8 +157,8 @@ class Writings(Generic[Id]):
         return {message for live in self._lives.values() for message in live.messages}
 
     def expect(self, prompt: str, session: str) -> None:
-        """A prompt of this id was recorded: what is written for it may be shown."""
-        if prompt not in self._sessions:
+        """A prompt of this id was recorded: what is written for it may be shown, unless it is answered already."""
+        if prompt not in self._sessions and prompt not in self._answered:
             self._sessions[prompt] = session
             self._turns.setdefault(session, deque()).append(prompt)
             if len(self._sessions) > _REMEMBERED:
@@ -182,6 +183,9 @@ class Writings(Generic[Id]):
     async def answering(self, prompt: str) -> AsyncGenerator[Shown[Id]]:
         """While the answer to a prompt is sent: gives what showed it. What comes late is shown no more."""
         live, session = self._lives.pop(prompt, None), self._sessions.pop(prompt, None)
+        self._answered[prompt] = None
+        if len(self._answered) > _REMEMBERED:
+            self._answered.popitem(last=False)
         try:
             if live is not None and prompt in self._begun:
                 messages = await live.close()

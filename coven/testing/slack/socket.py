@@ -79,6 +79,11 @@ class SocketMode:
         if self._sockets:
             await self._write(self._sockets[-1], {"type": "disconnect", "reason": reason})
 
+    async def utter(self, text: str) -> None:
+        """Send something that is no envelope."""
+        if self._sockets:
+            await self._sockets[-1].send_str(text)
+
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """One connection."""
         ticket = request.query.get("ticket", "")

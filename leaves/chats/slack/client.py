@@ -75,7 +75,12 @@ class Bot:
     async def __aenter__(self) -> Bot:
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
         # No retries of the SDK's own: it would send a message again without looking whether it is there.
-        self._web: Any = AsyncWebClient(self._tokens[0], self._api, session=self._session, retry_handlers=[])
+        # And no lines of its own in the log: at its most detailed they hold what is said, and where to connect.
+        quiet = logging.getLogger("coven.chat.slack_sdk")
+        quiet.setLevel(logging.WARNING)
+        self._web: Any = AsyncWebClient(
+            self._tokens[0], self._api, session=self._session, retry_handlers=[], logger=quiet
+        )
         return self
 
     async def __aexit__(self, *exc: object) -> None:

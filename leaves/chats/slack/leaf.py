@@ -174,6 +174,8 @@ class Slack:
 
     def _take(self, received: Received) -> None:
         """Queue what came behind the rest of its channel."""
+        if not received.envelope.envelope_id:  # it wants no acknowledgement, and tells us nothing
+            return
         try:
             content = received.envelope.read()
         except msgspec.ValidationError as error:
@@ -319,9 +321,10 @@ class Slack:
         except InvalidEntry as error:
             _log.warning("a message from Slack cannot be recorded: %s", error)
             return
-        if isinstance(record.entry, ChatAfferent) and message_id not in self._earlier:
+        if isinstance(record.entry, ChatAfferent):
             self._writings.expect(record.id, record.session)
-            _remember(self._known, record.id)
+            if message_id not in self._earlier:
+                _remember(self._known, record.id)
 
     async def _file(self, file: SlackFile) -> File:
         found = File(file.name or "file", file.mimetype, file.size)

@@ -87,6 +87,21 @@ async def test_a_prompt_that_got_no_answer_holds_up_only_the_next_one():
             pass
 
 
+async def test_a_prompt_that_is_told_again_when_it_is_answered_is_not_waited_for():
+    wall = Wall()
+    async with asyncio.TaskGroup() as tasks:
+        writings: Writings[int] = Writings(tasks, split, ManualClock(), 1.0)
+        writings.expect("first", "s")
+        async with writings.answering("first"):
+            pass
+        for prompt in ("first", "second"):
+            writings.expect(prompt, "s")
+        writings.show(chunk("second", "two"), lambda: wall)
+        await wall.until(f"two{CURSOR}")
+        async with writings.answering("second"):
+            pass
+
+
 async def test_what_nobody_asked_for_is_not_shown():
     async with asyncio.TaskGroup() as tasks:
         writings: Writings[int] = Writings(tasks, split, ManualClock(), 1.0)

@@ -209,6 +209,40 @@ async def test_a_connection_that_is_cut_comes_back_and_what_was_not_acknowledged
     assert len(echoing.said()) == 2
 
 
+async def test_when_there_are_too_many_connections_it_comes_back_after_a_while(echoing):
+    clock = ManualClock()
+    async with echoing.bot(clock=clock):
+        await echoing.slack.ask_to_reconnect("too_many_websockets")
+        await clock.until_pending()
+        assert echoing.slack.connections == 1
+        clock.advance(5)
+        await echoing.slack.until(lambda: echoing.slack.connections == 2)
+        await echoing.slack.say("hello")
+        await echoing.delivered(1)
+
+
+async def test_when_socket_mode_is_switched_off_that_is_said(stage):
+    clock = ManualClock()
+    async with stage.bot(clock=clock) as life:
+        stage.slack.mode = False
+        await stage.slack.ask_to_reconnect("link_disabled")
+        await clock.until_pending()
+        clock.advance(5)
+        with pytest.raises(SetupError, match="switch Socket Mode on"):
+            await life
+
+
+async def test_what_cannot_be_read_is_passed_over(echoing):
+    async with echoing.bot():
+        await echoing.slack.send("events_api", {"event": {"type": 7}})
+        await echoing.slack.send("slash_commands", {})
+        await echoing.slack.utter("{ no JSON")
+        await echoing.slack.utter('{"type": "debug"}')
+        await echoing.slack.say("hello")
+        await echoing.delivered(1)
+        await echoing.acknowledged()
+
+
 async def test_when_slack_has_no_address_it_is_asked_again_after_a_while(echoing):
     clock = ManualClock()
     async with echoing.bot(clock=clock):
