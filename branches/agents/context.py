@@ -13,6 +13,7 @@ import msgspec
 
 from branches.agents.circle import GateCall, Observation
 from branches.agents.crystal import Message, ToolCall, Usage
+from branches.agents.fitting import View, fits, fitted
 from branches.agents.folding import Fold, Folded, Folding, TurnMessages, estimate_tokens, fold, fold_to, shown
 from branches.agents.folding_text import shortened
 from branches.agents.internal import EntityCast
@@ -114,15 +115,39 @@ class EntityContext:
 
     def due(self, options: Folding, context_limit: int | None) -> Fold | None:
         """The fold that is due before the request that is about to be made, if one is (PROD-4)."""
-        return fold(self._turns, options, used_tokens=self.tokens, context_limit=context_limit, earlier=self._folded)
+        turns, earlier = self._turns, self._folded
+        due = fold(turns, options, used_tokens=self.tokens, context_limit=context_limit, earlier=earlier)
+        if due is not None or context_limit is None or fits(self.tokens, context_limit):
+            return due
+        view = self._view
+        if fitted(view, context_limit, self._density) == view:
+            return None
+        return Fold(kept=len(turns), folded=earlier or Folded(through=0, summary=""))
 
     def fold(self, kept: int, summary: str, options: Folding, context_limit: int | None) -> None:
-        """Show all but the newest turns folded, by this summary or by what follows from them (LOOM-5, CALL-5)."""
-        made = fold_to(kept, self._turns, options, context_limit=context_limit, earlier=self._folded)
-        self._folded = made.summarised(summary) if summary else made.folded
-        self._turns = self._turns[-kept:]
-        self._hash = hashlib.blake2b(self._hash + self._folded.summary.encode(), digest_size=16).digest()
+        """Show all but the newest turns folded, by this summary or by what follows from them (LOOM-5, CALL-5).
+
+        What is still too long for the crystal then is shown by both its ends.
+        """
+        density = self._density
+        if kept < len(self._turns):
+            due = fold_to(kept, self._turns, options, context_limit=context_limit, earlier=self._folded)
+            self._folded = due.summarised(summary) if summary else due.folded
+            self._turns = self._turns[-kept:]
+            self._note(self._folded.summary.encode())
+        if context_limit is not None and (made := fitted(self._view, context_limit, density)) != self._view:
+            self._folded, self._turns, self._intents = made.folded, list(made.turns), list(made.pending)
+            self._note(_encoder.encode(made.messages))
         self._show()
+
+    @property
+    def _view(self) -> View:
+        return View(tuple(self._system), self._folded, tuple(self._turns), tuple(self._intents))
+
+    @property
+    def _density(self) -> float:
+        """How many tokens there are to an estimated one, as far as a crystal has told what its request came to."""
+        return self.tokens / max(1, estimate_tokens(self._messages))
 
     def _seal(self) -> None:
         """The turn is complete."""
@@ -146,5 +171,8 @@ class EntityContext:
     def _add(self, message: Message) -> Message:
         self._messages.append(message)
         self.tokens += estimate_tokens((message,))
-        self._hash = hashlib.blake2b(self._hash + _encoder.encode(message), digest_size=16).digest()
+        self._note(_encoder.encode(message))
         return message
+
+    def _note(self, change: bytes) -> None:
+        self._hash = hashlib.blake2b(self._hash + change, digest_size=16).digest()

@@ -200,7 +200,8 @@ class ContextFolded(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """From this turn's request on the turns up to `through` are shown folded, and the newest `kept` whole.
 
     Turns are counted from 1 through all episodes of the thread. What stands for them follows from them and from what
-    the crystal took then (`context_limit`, in tokens), but for a `summary` that a crystal made.
+    the crystal took then (`context_limit`, in tokens), but for a `summary` that a crystal made. A message that alone is
+    too long for it is shown by both its ends, also where no turn is folded.
     """
 
     run: str
