@@ -106,9 +106,10 @@ class Episode:
             response = await self.cantrip.crystal.invoke(request, None if stream is None else stream.write)
             validate(response, request)
         except CrystalError as error:
-            if self.cantrip.retry.allows(error, ctx.attempt):
+            retry = self.cantrip.retry
+            if retry.allows(error, ctx.attempt):
                 raise MayPass(error) from error
-            readable = str(error).encode("utf-8", "replace").decode()
+            readable = retry.told(error).encode("utf-8", "replace").decode()
             return failure(error.code, readable, _milliseconds_since(started))
         finally:
             if stream is not None:

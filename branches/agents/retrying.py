@@ -17,7 +17,8 @@ UNREACHABLE: Final = "unreachable"
 class Retrying(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """When a failed request to the crystal is made again (7.3 of the specification).
 
-    What the provider asks for with `retry-after` is waited for, where it is more than the backoff comes to.
+    What the provider asks for with `retry-after` is waited for, where it is more than the backoff comes to. One that
+    asks for more than `max_retry_after_s` has failed, since nobody would know why nothing happens.
     """
 
     max_retries: Annotated[Annotated[int, Meta(ge=0)], Meta(description="attempts after the first one; 0 for none")] = 5
@@ -29,11 +30,27 @@ class Retrying(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Annotated[float, Meta(gt=0)],
         Meta(description="seconds that a retry waits at most, unless the provider asks for more"),
     ] = 60.0
+    max_retry_after_s: Annotated[
+        Annotated[float, Meta(ge=0)],
+        Meta(description="seconds that a provider may ask to be left alone; one that asks for more has failed"),
+    ] = 300.0
 
     def allows(self, error: CrystalError, attempt: int) -> bool:
         """Whether this failure of an attempt, counted from 1, is tried again."""
-        passing = error.code == UNREACHABLE if error.status is None else error.status in self.retryable_status_codes
-        return passing and attempt <= self.max_retries
+        return self._passes(error) and not self._is_long(error) and attempt <= self.max_retries
+
+    def told(self, error: CrystalError) -> str:
+        """What the failure was, and that its provider asks for more time than there is, if it does."""
+        if not self._passes(error) or not self._is_long(error):
+            return str(error)
+        asked = f"it asks to be left alone for {error.retry_after_s:,.0f} s, more than the {self.max_retry_after_s:g} s"
+        return f"{error} ({asked} that `retry: max_retry_after_s` allows)"
+
+    def _passes(self, error: CrystalError) -> bool:
+        return error.code == UNREACHABLE if error.status is None else error.status in self.retryable_status_codes
+
+    def _is_long(self, error: CrystalError) -> bool:
+        return error.retry_after_s is not None and error.retry_after_s > self.max_retry_after_s
 
     def policy(self) -> Retry:
         """The same for the engine."""

@@ -359,6 +359,26 @@ async def test_a_pause_that_a_provider_asked_for_lasts_over_restarts_and_its_att
     assert [len(crystal.requests) for crystal in (first, second, third)] == [1, 1, 1]
 
 
+async def test_a_provider_that_asks_for_hours_is_not_waited_for_in_silence() -> None:
+    bench = Bench()
+    crystal = ScriptedCrystal(
+        [
+            CrystalError("rate_limited", "slow down", status=429, retry_after_s=7200),
+            CrystalError("rate_limited", "slow down", status=429, retry_after_s=300),
+            says("ok"),
+        ]
+    )
+    async with bench.serve(crystal, options()):
+        response = await bench.talk("go")
+        assert (response.ending, "slow down" in response.text) == ("failed", True)
+        assert "it asks to be left alone for 7,200 s, more than the 300 s" in response.text
+        prompt = await bench.ask("again")
+        await bench.wait("CrystalRetried")
+        await bench.clock.until_pending()
+        bench.clock.advance(300)
+        assert (await bench.response(prompt)).text == "ok"
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
 async def test_a_failure_that_will_not_pass_is_not_tried_again(status: int) -> None:
     bench = Bench()
