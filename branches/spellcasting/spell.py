@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
+import inspect
+from typing import Any, ClassVar, Final, Protocol
 
 import msgspec
 
@@ -20,10 +21,20 @@ class Spell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             path: Annotated[str, Meta(description="relative to the workspace")]
 
     An `idempotent` spell may be cast again after a crash, so no start of it is recorded; any other is then in doubt.
+
+    Raises `TypeError` where an argument has the name of something here; `field(name=…)` gives it that name outside.
     """
 
     full_name: ClassVar[str]
     idempotent: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        for field in inspect.get_annotations(cls):
+            if field in _TAKEN:
+                raise TypeError(
+                    f"{cls.__name__}: an argument cannot be called `{field}`, which a spell has itself; "
+                    f'write `{field}_: … = msgspec.field(name="{field}")`'
+                )
 
     @classmethod
     def name(cls) -> str:
@@ -46,6 +57,9 @@ class Spell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         (schema,), components = msgspec.json.schema_components([cls], ref_template="{name}")
         schema = components.get(schema.get("$ref", ""), schema)
         return {key: value for key, value in schema.items() if key not in ("title", "description")}
+
+
+_TAKEN: Final = frozenset({"name", "substrate", "description", "schema"})
 
 
 class Casting(msgspec.Struct, frozen=True, kw_only=True):

@@ -66,3 +66,21 @@ def test_only_spells_of_configured_substrates_are_offered():
 def _arguments(spell: type[Spell]) -> dict[str, Any]:
     fields = spell.schema()["properties"]
     return {name: field.get("default", field["type"]) for name, field in fields.items()}
+
+
+def test_an_argument_that_has_the_name_of_something_of_the_spell_is_refused_with_the_way_out():
+    with pytest.raises(TypeError, match=r'Call: an argument cannot be called `name`.*field\(name="name"\)'):
+
+        class Call(Spell, frozen=True, kw_only=True):
+            """Call somebody."""
+
+            full_name = "phone.call"
+            name: str
+
+    class Ring(Spell, frozen=True, kw_only=True):
+        """Ring somebody."""
+
+        full_name = "phone.ring"
+        name_: str = msgspec.field(name="name")
+
+    assert (Ring.name(), list(Ring.schema()["properties"])) == ("phone.ring", ["name"])
