@@ -234,7 +234,7 @@ async def test_a_kill_at_every_operation(tmp_path: Path, nats_server: EmbeddedSe
 async def test_a_kill_behind_every_request_to_discord(tmp_path: Path, nats_server: EmbeddedServer) -> None:
     async with deployed(tmp_path, nats_server, "chat") as (coven, journals):
         _, expected = await undisturbed(coven, journals, tmp_path / "trace")
-        for kind in ("typing", "send", "history", "edit"):
+        for kind in ("typing", "send", "edit"):
             for number in (1, 2):
                 await kill_behind(kind, number, coven, journals, expected)
 
