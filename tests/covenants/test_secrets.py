@@ -15,6 +15,7 @@ SHAPES = [
     "sk-proj-AAAAbbbbCCCCdddd1111",
     "AIzaSyA1234567890abcdefghijklmnopqrstuv",
     "xoxb-123456789012-abcdefghij",
+    "xapp-1-A0123456789-1234567890123-abcdef",
     "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWsAAAA",
     "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
     "AKIAIOSFODNN7EXAMPLE",

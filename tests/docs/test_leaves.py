@@ -50,6 +50,13 @@ def test_a_bot_without_its_token_is_found_before_it_runs(missing: str, tmp_path:
     assert missing in problem.message
 
 
+def test_a_token_that_an_option_names_leaves_the_others_needed(tmp_path: Path) -> None:
+    text = "branches: {chat: {leaf: slack, options: {bot_token: '${HEARTH_BOT}'}}}"
+    loaded = load_text(whole_file(text).encode(), {"HEARTH_BOT": "canary"}, base=tmp_path)
+    (problem,) = check(loaded, CATALOGUE).problems
+    assert (problem.code, "SLACK_APP_TOKEN" in problem.message) == ("E402", True)
+
+
 def test_the_apps_manifest_has_what_the_leaf_asks_for() -> None:
     page = (ROOT / "docs" / "slack.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"^   ```yaml\n(.*?)^   ```$", page, re.M | re.S)
