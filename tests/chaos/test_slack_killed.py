@@ -112,6 +112,10 @@ class Deployment:
         await self.start()
         try:
             await self.answered(where)
+        except TimeoutError as error:
+            said = [message.text for message in self.slack.world.of_bot(self.room)]
+            kinds = [record.kind async for record in self.chat.read(session=f"slack:{self.room.id}")]
+            raise AssertionError(f"{where}: said {said}; {kinds}; {self.slack}") from error
         finally:
             await self.stop()
 
