@@ -8,7 +8,7 @@ import hashlib
 import msgspec
 import pytest
 
-from branches.agents import AgentToolCall, AgentToolResult
+from branches.agents import AgentResponse, AgentToolCall, AgentToolResult
 from branches.agents.call import Call
 from branches.agents.cantrip import Cantrip
 from branches.agents.circle import circle
@@ -19,8 +19,9 @@ from branches.agents.loom import export_loom, import_loom, read_loom
 from branches.agents.wards import Ward
 from branches.attachment import Attachment
 from coven.testing import ScriptedCrystal, calls, finishes, says
-from journals import Store, derive_id
+from journals import Journal, Store, derive_id
 from tests.branches.agents.bench import Bench, options
+from tests.policies.bench import DyingLog
 
 PNG = Attachment("chart.png", "image/png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
 LARGE = Attachment("photo.jpg", "image/jpeg", b"\xff\xd8\xff" + bytes(2_000_000))
@@ -187,3 +188,46 @@ async def test_a_fork_or_an_import_sends_no_file_again() -> None:
         await fork(await bench.open(), "s", -1, "other")
         assert (await bench.talk("and?", "other")).attachments == ()
     serving.cancel()
+
+
+class Sender:
+    """Stateless: it sends a file once, and says what it was shown."""
+
+    async def invoke(self, request: CrystalRequest, on_text: object = None) -> CrystalResponse:
+        assert images(request) == ["chart.png"]
+        return says("Here.") if request.messages[-1].role == "tool" else calls(("echo", {"text": "a"}))
+
+
+async def live(bench: Bench, at: int = 0, when: str = "") -> int:
+    """One process: it serves until the response, or until it is killed at a write. Gives how often it wrote."""
+    journal = await bench.open()
+    log = DyingLog(journal.log, at, when)
+    dying = Journal(log, journal.registry, clock=bench.clock.now)  # type: ignore[arg-type]
+    prompt = await bench.ask("send it", attachments=(PNG,))
+    service = await bench.service(Sender(), journal=dying)
+    tasks = [
+        asyncio.create_task(service.run(lambda: None)),
+        asyncio.create_task(bench.response(prompt)),
+    ]
+    routing = asyncio.create_task(answering(bench, REPORT))
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (*tasks, routing):
+            task.cancel()
+        await asyncio.wait([*tasks, routing])
+    return log.writes
+
+
+async def test_killed_at_every_write_it_sends_the_same_files_once() -> None:
+    undisturbed = Bench()
+    writes = await live(undisturbed)
+    for when in ("before", "after"):
+        for at in range(1, writes + 1):
+            bench = Bench()
+            await live(bench, at, when)
+            await live(bench)
+            assert await bench.outcome() == await undisturbed.outcome()
+            (response,) = await bench.records("AgentResponse")
+            assert isinstance(response.entry, AgentResponse)
+            assert response.entry.attachments == (REPORT,)
