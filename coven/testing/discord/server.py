@@ -248,6 +248,7 @@ class DiscordServer(Gateway):
         if nonce is not None and body.get("enforce_nonce") and (room.id, nonce) in self._nonces:
             return _json(self._payload(self._nonces[room.id, nonce]))
         reference: dict[str, Any] = body.get("message_reference") or {}
+        allowed: dict[str, Any] = body.get("allowed_mentions") or {}
         reply_to = int(reference["message_id"]) if reference else None
         if reply_to is not None and reply_to not in self.world.messages:
             if reference.get("fail_if_not_exists", True):
@@ -261,6 +262,7 @@ class DiscordServer(Gateway):
             nonce=nonce,
             files=files,
             components=body.get("components") or [],
+            notifies=tuple(allowed.get("parse", ("users", "roles", "everyone"))),
         )
         if nonce is not None:
             self._nonces[room.id, nonce] = message

@@ -51,7 +51,10 @@ class Channel:
 
 @dataclass
 class Message:
-    """A message; `history` is what it said before its edits, `nonce` what the bot gave with it."""
+    """A message; `history` is what it said before its edits, `nonce` what the bot gave with it.
+
+    `notifies` are the kinds of mentions in it that count: those that the bot has allowed, all where it said nothing.
+    """
 
     id: int
     channel: Channel
@@ -64,6 +67,7 @@ class Message:
     components: list[Any] = field(default_factory=list[Any])
     history: list[str] = field(default_factory=list[str])
     edited_at: float | None = None
+    notifies: tuple[str, ...] = ()
 
 
 class World:

@@ -363,3 +363,19 @@ async def test_an_answer_to_a_prompt_of_an_earlier_life_stands_above_a_later_one
         await stage.answer(second, "Two. Two.")
         await stage.delivered(2)
     assert stage.said() == ["One. One.", "Two. Two."]
+
+
+async def test_a_connection_that_is_lost_while_an_answer_is_being_written_loses_nothing(stage):
+    async with stage.bot():
+        await stage.discord.say("write")
+        (prompt,) = await stage.prompts(1)
+        await stage.write(prompt, "s", "One. ")
+        await stage.discord.until(stage.messages)
+        await stage.discord.drop()
+        await stage.discord.say("meanwhile")
+        await stage.answer(prompt, "One. Two.")
+        _, meanwhile = await stage.prompts(2)
+        await stage.answer(meanwhile, "Three.")
+        await stage.delivered(2)
+    assert (stage.discord.identified, stage.discord.resumed) == (1, 1)
+    assert stage.said() == ["One. Two.", "Three."]

@@ -291,3 +291,26 @@ async def test_a_wrong_token_is_said(stage):
     with pytest.raises(LoginFailure):
         async with stage.bot(token=wrong):
             pass
+
+
+async def test_what_it_says_notifies_nobody(echoing):
+    async with echoing.bot():
+        await echoing.discord.say("say @everyone")
+        await echoing.delivered(1)
+    (message,) = echoing.messages()
+    assert (message.text, message.notifies) == ("<Ada: say @everyone>", ())
+
+
+async def test_code_that_goes_over_several_messages_is_closed_and_opened_again(stage):
+    code = "\n".join(f"line_{number} = {number}" for number in range(200))
+    async with stage.bot():
+        await stage.discord.say("write a program")
+        (prompt,) = await stage.prompts(1)
+        await stage.answer(prompt, f"Here it is:\n\n```python\n{code}\n```\n\nEnjoy.")
+        await stage.delivered(1)
+    sent = stage.said()
+    assert len(sent) == 2
+    assert all(text.count("```") == 2 for text in sent)
+    assert sent[1].startswith("```python\n")
+    lines = [line for text in sent for line in text.splitlines() if line.startswith("line_")]
+    assert lines == code.splitlines()
