@@ -57,6 +57,10 @@ class Unacknowledged(JournalError):
     """A write whose acknowledgement never came: it may or may not be stored. Look before sending again."""
 
 
+class BatchLost(Unacknowledged):
+    """An atomic batch of which the server has not had, or not kept, every part: it has stored nothing of it."""
+
+
 class StoreUnavailable(JournalError):
     """The store cannot be reached, or does not answer."""
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from journals._errors import JournalError, Unacknowledged
+from journals._errors import BatchLost, JournalError, Unacknowledged
 from journals._log import Fence, Message
 
 FEW = 8
@@ -31,7 +31,8 @@ class GroupCommit:
     A batch costs the server one flush of its disk, whatever its size, and more work than single appends where nothing
     is flushed. So appends are gathered where acknowledgements, while at least eight were waited for, came more than
     100 µs apart for 100 ms (they come in bunches); after each 65,536 that were gathered that is measured again. Each
-    append keeps its own fence and its own answer: when a batch is refused, all in it are sent again one by one.
+    append keeps its own fence and its own answer: when a batch is refused, or lost in part, all in it are sent again
+    one by one.
     """
 
     def __init__(
@@ -62,10 +63,10 @@ class GroupCommit:
         return future
 
     def _send(self, message: Message, fence: Fence) -> asyncio.Future[int]:
+        future = asyncio.ensure_future(self._send_alone(message, fence))
         self._under_way += 1
         if self._under_way == FEW:
             self._answered = 0
-        future = asyncio.ensure_future(self._send_alone(message, fence))
         future.add_done_callback(self._sent)
         return future
 
@@ -116,16 +117,18 @@ class GroupCommit:
     async def _commit(self, taken: list[_Waiting]) -> None:
         try:
             last = await self._send_together([(one.message, one.fence) for one in taken]) if taken else 0
-        except Unacknowledged as error:
-            for one in taken:
-                _fail(one.future, Unacknowledged(str(error)))
-        except JournalError:
-            for one in taken:
-                self._pass_on(one)
-        except BaseException:
+        except asyncio.CancelledError:
             for one in taken:
                 one.future.cancel()  # nobody waits for what will never be answered
             raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, each of those who wait hears it
+            for one in taken:
+                if isinstance(error, Unacknowledged) and not isinstance(error, BatchLost):
+                    _fail(one.future, Unacknowledged(str(error)))
+                elif isinstance(error, JournalError):
+                    self._pass_on(one)
+                else:
+                    _fail(one.future, error)
         else:
             for position, one in enumerate(taken, last - len(taken) + 1):
                 if not one.future.done():
@@ -140,8 +143,9 @@ class GroupCommit:
             return
 
         def answered(sent: asyncio.Future[int]) -> None:
-            error = sent.exception()
-            if error is not None:
+            if sent.cancelled():
+                one.future.cancel()
+            elif (error := sent.exception()) is not None:
                 _fail(one.future, error)
             elif not one.future.done():
                 one.future.set_result(sent.result())

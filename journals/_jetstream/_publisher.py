@@ -15,6 +15,7 @@ import msgspec
 import nats.errors
 
 from journals._errors import (
+    BatchLost,
     FenceRefused,
     JournalError,
     StoreFull,
@@ -31,7 +32,8 @@ ACK_TIMEOUT = 10.0
 _FENCE_CODES = {10071, 10164}
 _FULL_CODES = {10047, 10077, 10023, 10122, 10054}
 _MISMATCH_CODES = {10174, 10175, 10177, 10178, 10179}
-_AGAIN_CODES = {10008, 10167, 10176, 10210}  # no leader now, too busy, part of a batch lost, too many batches at once
+_LOST_CODES = {10176, 10210}  # part of a batch did not arrive; too many batches at once
+_AGAIN_CODES = {10008, 10167}  # no leader now, too busy
 
 
 class _ApiError(msgspec.Struct):
@@ -226,6 +228,8 @@ def _fail(future: asyncio.Future[int], error: Exception) -> None:
 def _error_of(error: _ApiError) -> JournalError:
     if error.err_code in _FENCE_CODES:
         return FenceRefused(error.description)
+    if error.err_code in _LOST_CODES:
+        return BatchLost(f"the server did not take this batch: {error.description}")
     if error.err_code in _AGAIN_CODES:
         return Unacknowledged(f"the server did not take it now: {error.description}")
     if error.err_code in _FULL_CODES or "maximum" in error.description or "insufficient" in error.description:

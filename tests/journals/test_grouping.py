@@ -7,14 +7,27 @@ import os
 import random
 import signal
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 import pytest
 
-from journals import Claim, ClaimLost, EmbeddedServer, FenceRefused, JetStreamStore, Journal, StoreFull, Unacknowledged
+from journals import (
+    Claim,
+    ClaimLost,
+    EmbeddedServer,
+    FenceRefused,
+    JetStreamStore,
+    Journal,
+    StoreFull,
+    StoreRefused,
+    Unacknowledged,
+)
+from journals._errors import BatchLost
 from journals._jetstream import _grouping
 from journals._jetstream._grouping import FEW, Fenced, GroupCommit
 from journals._log import Fence, Message
 from tests.journals.kinds import Said, registry
+from tests.journals.servers import accounts, external
 
 
 def message(name: str, body: bytes = b"") -> Message:
@@ -153,6 +166,28 @@ async def test_when_a_batch_goes_unanswered_each_of_its_writers_hears_it(slow: S
     assert all(isinstance(end, Unacknowledged) for end in ends)
     assert len(set(map(id, ends))) == 10
     assert len(slow.came) == FEW + 1  # whether it was stored is for each writer to find out
+
+
+async def test_when_a_part_of_a_batch_is_lost_nothing_of_it_is_stored_and_all_go_one_by_one(slow: Server):
+    writes = [slow.append(f"{number}") for number in range(FEW + 10)]
+    for _ in range(FEW):
+        await slow.answer()
+    await slow.answer(error=BatchLost("the batch is incomplete"))
+    assert slow.came[FEW + 1 :] == [[f"{number}"] for number in range(FEW, FEW + 10)]
+    await slow.answer_all()
+    assert all(isinstance(end, int) for end in await asyncio.gather(*writes))
+
+
+async def test_a_defect_is_told_to_everybody_whom_it_concerns_and_ends_nothing_else(slow: Server):
+    writes = [slow.append(f"{number}") for number in range(FEW + 10)]
+    for _ in range(FEW):
+        await slow.answer()
+    writes += [slow.append(f"late-{number}") for number in range(10)]
+    await slow.answer(error=RuntimeError("a defect"))
+    await slow.answer_all()
+    ends = await asyncio.gather(*writes, return_exceptions=True)
+    assert [str(end) for end in ends[FEW:-10]] == ["a defect"] * 10
+    assert all(isinstance(end, int) for end in ends[:FEW] + ends[-10:])
 
 
 async def test_whoever_has_gone_away_is_not_written_and_holds_nobody_up(slow: Server):
@@ -297,7 +332,22 @@ async def test_a_write_from_outside_spoils_one_session_and_is_overcome(
         assert len(await written(ours)) == 101
 
 
-async def test_what_was_acknowledged_in_a_batch_outlives_a_kill_of_the_server(gathering: None, tmp_path):
+async def test_what_one_session_is_not_permitted_keeps_no_other_from_being_written(gathering: None, tmp_path: Path):
+    async with external(tmp_path, accounts('publish: {deny: ["hearth.chat.in.denied"]}')) as port:
+        url = f"nats://app:canary@127.0.0.1:{port}"
+        async with await JetStreamStore.connect(url, "hearth", patience=0) as store:
+            journal = await store.open("chat", registry())
+            others = [f"s{number}" for number in range(40)]
+            await asyncio.gather(*(journal.append(Said(text="x"), session=session, id="0") for session in others))
+            assert "gathers" in repr(journal.log._group)  # type: ignore[attr-defined]
+            sessions = [*(f"t{number}" for number in range(20)), "denied", *(f"u{number}" for number in range(20))]
+            written = [journal.append(Said(text="x"), session=session, id="1") for session in sessions]
+            ends = dict(zip(sessions, await asyncio.gather(*written, return_exceptions=True), strict=True))
+            assert isinstance(ends.pop("denied"), StoreRefused)
+            assert not [end for end in ends.values() if isinstance(end, BaseException)]
+
+
+async def test_what_was_acknowledged_in_a_batch_outlives_a_kill_of_the_server(gathering: None, tmp_path: Path):
     async with (
         EmbeddedServer(tmp_path, durability="power") as server,
         await JetStreamStore.connect(server.url, "hearth", token=server.token) as store,
