@@ -25,6 +25,7 @@ _CLOSE_TIMEOUT = 1.0
 _RECONNECT_WAIT = 0.1
 _SOON = 0.01
 _NOBODY = b"NATS/1.0 503"
+_NO_LEADER = 10008
 _FEW = 8
 _AROUND = 64 * 1024
 _DENIED = re.compile(r"permissions violation for (?:publish|subscription) to \"(?P<subject>[^\"]*)\"", re.IGNORECASE)
@@ -166,10 +167,18 @@ class Connection:
             await asyncio.sleep(_RECONNECT_WAIT)
 
     async def api(self, operation: str, request: Any = None) -> dict[str, Any]:
-        """One call of the JetStream API; the reply is given as it comes, an `error` included."""
+        """One call of the JetStream API; the reply is given as it comes, an `error` included.
+
+        A cluster that is choosing a leader is asked again until it has one, for as long as the patience lasts.
+        """
         body = b"" if request is None else msgspec.json.encode(request)
-        reply = await self.request(f"$JS.API.{operation}", body)
-        return msgspec.json.decode(reply.body)
+        deadline = asyncio.get_running_loop().time() + self.patience
+        while True:
+            reply = msgspec.json.decode((await self.request(f"$JS.API.{operation}", body)).body)
+            code = reply.get("error", {}).get("err_code")
+            if code != _NO_LEADER or asyncio.get_running_loop().time() > deadline:
+                return reply
+            await asyncio.sleep(_RECONNECT_WAIT)
 
     async def close(self) -> None:
         """Close at once, and end whatever waits. A server that stands still is waited for a second."""

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import pytest
+from nats.aio.msg import Msg
 
 from journals import JetStreamStore, Journal, StoreMismatch, StoreUnavailable
 from journals._jetstream import _direct, _reading
+from journals._jetstream._connection import Connection
 from journals._jetstream._direct import read_subject
 from journals._jetstream._reading import Reading, read_all
 from journals._jetstream._streams import Stream
 from tests.journals.kinds import Said, registry
+from tests.journals.servers import external
 
 
 @pytest.fixture
@@ -155,3 +160,25 @@ async def test_a_stream_that_is_gone_is_an_error_and_not_an_endless_wait(store: 
     for attempt in (journal.append(Said(text="y"), session="s"), journal.last(session="s"), journal.claim("t", "me")):
         with pytest.raises(StoreUnavailable, match="stream not found"):
             await asyncio.wait_for(attempt, 10)
+
+
+async def test_a_cluster_that_is_choosing_a_leader_is_waited_for(tmp_path: Path):
+    async with external(tmp_path, "") as port:
+        connection = await Connection.open(f"nats://127.0.0.1:{port}", token=None, credentials=None, patience=60)
+        client: Any = connection.client
+        asked: list[str] = []
+
+        async def answer(message: Msg) -> None:
+            asked.append(message.subject)
+            error = {"code": 503, "err_code": 10008, "description": "JetStream system temporarily unavailable"}
+            await message.respond(json.dumps({"error": error} if len(asked) < 3 else {"streams": 1}).encode())
+
+        try:
+            await client.subscribe("$JS.API.INFO", cb=answer)
+            assert await connection.api("INFO") == {"streams": 1}
+            assert len(asked) == 3
+            connection.patience = -1
+            asked.clear()
+            assert (await connection.api("INFO"))["error"]["err_code"] == 10008
+        finally:
+            await connection.close()
