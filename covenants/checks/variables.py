@@ -12,7 +12,7 @@ from covenants.document import Path
 from covenants.leaks import find_secrets, looks_random, names_a_secret
 
 _REFERENCE_LIKE = re.compile(r"(?<!\$)\$\{[^}]*\}?")
-_USER_IN_ADDRESS = re.compile(r"://[^/\s]+@")
+_SECRET_IN_ADDRESS = re.compile(r"://[^/\s]*[^/\s:]@")  # a user's name alone, its password a reference, is none
 _HINT = "put it into the environment and write `${NAME}` here"
 
 
@@ -28,7 +28,7 @@ def check_variables(scope: Scope) -> None:
         _check_references(scope, path, value, needed=True)
         rest = REFERENCE.sub("", value)
         named = names_a_secret(str(path[-1])) and rest
-        if (named or _USER_IN_ADDRESS.search(rest.replace("://:@", "://"))) and not _is_noted(value):
+        if (named or _SECRET_IN_ADDRESS.search(rest)) and not _is_noted(value):
             scope.document.add("E401", "a secret stands here in clear", _HINT, at=path)
 
 

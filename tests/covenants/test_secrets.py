@@ -131,6 +131,8 @@ def test_prompts_are_no_place_for_variables() -> None:
         ("{url: 'nats://${HOST}:4222', token: '${TOKEN}', replicas: 3}", "nats://demo:4222"),
         ("{url: nats://a:1, user: me, password: '${TOKEN}'}", "nats://a:1"),
         ("{url: nats://a:1, credentials: ./a.creds}", "nats://a:1"),
+        ("'nats://me:${TOKEN}@a:1'", "nats://me:canary@a:1"),
+        ("'nats://${TOKEN}@a:1,nats://${TOKEN}@b:2'", "nats://canary@a:1,nats://canary@b:2"),
     ],
 )
 def test_where_the_journals_are(nats: str, url: str) -> None:
@@ -146,6 +148,9 @@ def test_where_the_journals_are(nats: str, url: str) -> None:
     [
         ("{}", "E111"),
         ("{url: nats://a:1, token: abc}", "E401"),
+        ("nats://abc@a:1", "E401"),
+        ("nats://me:abc@a:1", "E401"),
+        ("'nats://${TOKEN}:abc@a:1'", "E401"),
         ("{url: nats://a:1, user: me}", "E117"),
         ("{url: embedded, replicas: 3}", "E117"),
         ("{url: embedded, token: '${TOKEN}'}", "E117"),
