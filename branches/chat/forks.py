@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import aclosing
 from typing import Any, NamedTuple, cast
 
@@ -11,6 +11,8 @@ from branches.chat.entries import ChatActivity, ChatAfferent, ChatAnswer, ChatEf
 from branches.chat.leaf import ForkRefused, Remembered
 from journals import Journal, Record
 
+FORKS = 300
+"""How many forks may lie behind one another: whoever reads the last one reads them all."""
 _HISTORY = (ChatAfferent, ChatEfferent, ChatAnswer, ChatActivity)
 _KEPT = 10_000
 _WISH = re.compile(r"(?:(?P<back>\d{1,4})(?:\s+|$))?(?P<text>.*)", re.DOTALL)
@@ -74,25 +76,43 @@ class Forks:
             raise ForkRefused(f"this conversation has {have}, so it cannot go back {count}")
         return tuple(found)
 
-    async def history(self, session: str, after: int = 0, before: int | None = None) -> AsyncIterator[Remembered]:
-        """What was said and done in a session between two positions, and before it began in what it goes on from."""
-        fork = await self.of(session)
-        if fork is not None and after < fork.position:
-            async for record in self._shared(fork):
-                if record.position > after:
-                    yield record
+    async def history(self, session: str, after: int = 0) -> AsyncIterator[Remembered]:
+        """What was said and done in a session behind a position, and before it began in what it goes on from."""
+        line = await self.line(session)
+        shares = [_Shared(fork.entry.without) for fork in line]
+        if line and after < line[-1].position:
+            for number, fork in enumerate(line):
+                async for record in self._said(fork.entry.parent, 0, fork.position):
+                    if all(shared.lets(record) for shared in shares[number:]) and record.position > after:
+                        yield record
+        async for record in self._said(session, after, None):
+            yield record
+
+    async def line(self, session: str) -> list[Record[ChatForked]]:
+        """The forks that led to a session, the first one first."""
+        line: list[Record[ChatForked]] = []
+        while (fork := await self.of(session)) is not None and (not line or fork.position < line[-1].position):
+            line.append(fork)  # a parent that itself went on from another one later is shared as it was before
+            session = fork.entry.parent
+        return line[::-1]
+
+    async def _said(self, session: str, after: int, before: int | None) -> AsyncIterator[Remembered]:
         kinds = [kind.kind() for kind in _HISTORY]
         async for record in self._journal.read(after=after, before=before, session=session, kinds=kinds):
             if isinstance(record.entry, _HISTORY):
                 yield cast("Any", record)
 
-    async def _shared(self, fork: Record[ChatForked]) -> AsyncIterator[Remembered]:
-        """What a fork shares: all before the first message that was taken back, and late answers to what is shared."""
-        without, shared, cut = set(fork.entry.without), set[str](), False
-        async for record in self.history(fork.entry.parent, before=fork.position):
-            cut = cut or record.id in without
-            if not cut:
-                shared.add(record.id)
-                yield record
-            elif isinstance(record.entry, ChatEfferent) and record.correlation_id in shared:
-                yield record
+
+class _Shared:
+    """What one fork shares: all before the first message that was taken back, and late answers to what is shared."""
+
+    def __init__(self, without: Collection[str]) -> None:
+        self._without, self._prompts, self._cut = set(without), set[str](), False
+
+    def lets(self, record: Remembered) -> bool:
+        """Whether the next thing that was said is shared."""
+        self._cut = self._cut or record.id in self._without
+        if not self._cut:
+            self._prompts.add(record.id)
+            return True
+        return isinstance(record.entry, ChatEfferent) and record.correlation_id in self._prompts

@@ -24,7 +24,7 @@ from branches.chat.entries import (
     ChatSettled,
     ChatUndelivered,
 )
-from branches.chat.forks import Forks
+from branches.chat.forks import FORKS, Forks
 from branches.chat.leaf import (
     ActiveLeaf,
     ChatLeaf,
@@ -162,6 +162,11 @@ class ChatService:
             if await self._journal.last(session=session) is not None:
                 raise ForkRefused("the conversation that shall go on from here has begun already")
             parent = await self._sessions.of(conversation)
+            line = await self._forks.line(parent)
+            if session == parent or any(fork.entry.parent == session for fork in line):
+                raise ForkRefused("a conversation cannot go on from itself")
+            if len(line) >= FORKS:
+                raise ForkRefused(f"this conversation is a fork of a fork, {FORKS} times over: begin a new one")
             entry = ChatForked(parent=parent, without=await self._forks.newest(parent, back))
             await self._claims.take(session)
             await self._journal.append(entry, session=session, id=id, correlation_id=id, origin=self._name)

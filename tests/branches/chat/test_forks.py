@@ -10,7 +10,7 @@ import pytest
 
 from branches.chat import CHAT, ChatEfferent, ChatEfferentDraft
 from branches.chat.entries import ChatActivity, ChatForked
-from branches.chat.forks import wish
+from branches.chat.forks import FORKS, wish
 from branches.chat.leaf import ChatPort, ForkRefused
 from branches.chat.service import ChatService
 from branches.chat.sessions import conversation_of
@@ -138,6 +138,38 @@ async def test_it_goes_back_as_far_as_there_are_messages(journal):
         with pytest.raises(ForkRefused, match="has 0 messages"):
             await port.fork("room", "m3", back=1)
     assert await forks(journal) == []
+
+
+async def test_a_conversation_does_not_go_on_from_itself(journal):
+    async with hearing(journal) as port:
+        with pytest.raises(ForkRefused, match="from itself"):
+            await port.fork("a", "m1", into="a")
+        await port.fork("a", "m2", into="b")
+        await port.fork("b", "m3", into="c")
+        with pytest.raises(ForkRefused, match="from itself"):
+            await port.fork("c", "m4", into="a")
+        await talk(journal, port, "a", "one")
+        assert await history(port, "a") == "one ONE"
+
+
+async def test_two_that_go_on_from_each_other_at_the_same_time_end(journal):
+    async with hearing(journal) as port:
+        await asyncio.gather(port.fork("a", "m1", into="b"), port.fork("b", "m2", into="a"), return_exceptions=True)
+        for room in ("a", "b"):
+            await talk(journal, port, room, room)
+            assert room in (await history(port, room)).split()
+
+
+async def test_forks_of_forks_are_read_however_many_and_there_is_a_limit(journal):
+    async with hearing(journal) as port:
+        await talk(journal, port, "room", "one")
+        for number in range(FORKS):
+            session = await port.fork("room", f"m{number}")
+        assert await history(port, session) == "one ONE"
+        with pytest.raises(ForkRefused, match="begin a new one"):
+            await port.fork("room", "one-more")
+        await port.begin_anew("room", "anew")
+        await port.fork("room", "in-the-new-one")
 
 
 async def test_where_no_agent_hears_of_it_there_is_none(journal):
