@@ -135,7 +135,9 @@ class Slack:
         while True:
             try:
                 if not looked:
-                    sent, there = await self._find(place, message)
+                    found, left = await self._find(place, message)
+                    sent = {**found, **sent}  # what we know ourselves counts also where nothing may be read
+                    there = [ts for ts in dict.fromkeys([*there, *left]) if ts not in sent.values()]
                     looked = True
                 return await self._send(place, message, wanted, sent, there)
             except Away as error:
@@ -219,8 +221,7 @@ class Slack:
         if options.threads and not place.direct and place.thread is None:
             place = place._replace(thread=message.ts)
         names = {user: await self._name_of(user) for user in dict.fromkeys(mentions) if user != bot.user}
-        for mention in (f"<@{bot.user}>",):
-            said = said.strip().removeprefix(mention).removesuffix(mention)
+        said = said.strip().removeprefix(f"<@{bot.user}>").removesuffix(f"<@{bot.user}>")
         said, name = readable(said, names).strip(), author(await self._name_of(message.user))
         asked = self._open.answered_by(_session(place), said)
         if asked is not None:

@@ -303,6 +303,26 @@ async def test_answers_wait_until_slack_is_back_and_are_looked_for_before_they_a
     assert stage.said() == ["there"]
 
 
+async def test_where_history_may_not_be_read_only_what_is_in_doubt_is_sent_again(stage):
+    clock = ManualClock()
+    stage.slack.scopes.discard("channels:history")
+    text = "\n\n".join(f"Paragraph {number}. {'words ' * 100}" for number in range(10))
+    async with stage.bot(clock=clock):
+        await stage.slack.say("hello")
+        (prompt,) = await stage.prompts(1)
+        await stage.write(prompt, "s", "Half. ")
+        (first,) = await stage.slack.until(stage.messages)
+        stage.slack.break_connections("chat.postMessage", 1)
+        await stage.answer(prompt, text)
+        await stage.slack.until(lambda: len(stage.messages()) == 2)
+        await clock.until_pending()
+        clock.advance(5)
+        await stage.delivered(1)
+    parts = [message.metadata["event_payload"]["part"] for message in stage.messages()]
+    assert parts == [0, 1, 1]
+    assert stage.messages()[0] is first
+
+
 async def test_an_answer_is_edited_while_it_is_being_written_and_ends_as_the_message(stage):
     clock = ManualClock()
     async with stage.bot(clock=clock):
