@@ -14,7 +14,17 @@ import msgspec
 from branches.agents.circle import GateCall, Observation
 from branches.agents.crystal import Message, ToolCall, Usage
 from branches.agents.fitting import View, fits, fitted
-from branches.agents.folding import Fold, Folded, Folding, TurnMessages, estimate_tokens, fold, fold_to, shown
+from branches.agents.folding import (
+    CHARS_A_TOKEN,
+    Fold,
+    Folded,
+    Folding,
+    TurnMessages,
+    estimate_tokens,
+    fold,
+    fold_to,
+    shown,
+)
 from branches.agents.folding_text import shortened
 from branches.agents.internal import EntityCast
 from branches.attachment import Attachment
@@ -146,8 +156,11 @@ class EntityContext:
 
     @property
     def _density(self) -> float:
-        """How many tokens there are to an estimated one, as far as a crystal has told what its request came to."""
-        return self.tokens / max(1, estimate_tokens(self._messages))
+        """How many tokens there are to an estimated one, as far as a crystal has told what its request came to.
+
+        No text has more than a token for each character; whoever tells of more counts otherwise.
+        """
+        return min(CHARS_A_TOKEN, self.tokens / max(1, estimate_tokens(self._messages)))
 
     def _seal(self) -> None:
         """The turn is complete."""

@@ -8,12 +8,11 @@ from typing import Final
 import msgspec
 
 from branches.agents.crystal import Message
-from branches.agents.folding import TRIGGER_SHARE, Folded, TurnMessages, estimate_tokens, shown
+from branches.agents.folding import CHARS_A_TOKEN, TRIGGER_SHARE, Folded, TurnMessages, estimate_tokens, shown
 from branches.agents.folding_text import shortened
 
 SHORTEST: Final = 200
 """Characters of a message that are shown in any case."""
-_CHARS_A_TOKEN = 4
 _MARK_CHARS = 100
 """What the mark in a shortened message takes at most: so it is not shortened again."""
 _SHORTENED = ("user", "tool")
@@ -47,7 +46,7 @@ def fitted(view: View, context_limit: int, density: float = 1.0) -> View:
     room = int(context_limit * TRIGGER_SHARE / density)
     if estimate_tokens(view.messages) <= room:
         return view
-    limit = max(SHORTEST, room // 2 * _CHARS_A_TOKEN)
+    limit = max(SHORTEST, room // 2 * CHARS_A_TOKEN)
     made = _shortened(view, limit)
     while limit > SHORTEST and estimate_tokens(made.messages) > room // 2:
         limit = max(SHORTEST, limit // 2)

@@ -25,7 +25,8 @@ SUMMARY_CHARS: Final = 24_000
 """The greatest length of what stands for folded turns, in characters."""
 IMAGE_TOKENS: Final = 1_600
 """About what an image comes to: providers make large ones smaller until they are no more."""
-_CHARS_A_TOKEN = 4
+CHARS_A_TOKEN: Final = 4
+"""How many characters are estimated to be a token."""
 _MESSAGE_TOKENS = 4
 
 
@@ -160,7 +161,7 @@ def token_trigger(options: Folding, context_limit: int | None) -> int | None:
 def estimate_tokens(messages: Iterable[Message]) -> int:
     """About how many tokens the messages come to: their characters by four, a few for each message, and images."""
     return sum(
-        _MESSAGE_TOKENS + -(-_characters(message) // _CHARS_A_TOKEN) + IMAGE_TOKENS * len(message.images)
+        _MESSAGE_TOKENS + -(-_characters(message) // CHARS_A_TOKEN) + IMAGE_TOKENS * len(message.images)
         for message in messages
     )
 

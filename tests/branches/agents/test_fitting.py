@@ -7,7 +7,7 @@ import pytest
 from branches.agents.call import Call
 from branches.agents.cantrip import Cantrip
 from branches.agents.circle import circle
-from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, Message, ToolCall
+from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, Message, ToolCall, Usage
 from branches.agents.fitting import SHORTEST, View, fits, fitted
 from branches.agents.folding import Folded, Folding, TurnMessages, estimate_tokens
 from branches.agents.loom import read_loom
@@ -83,6 +83,14 @@ async def test_a_failed_intent_that_nobody_could_take_does_not_fail_the_next_one
         assert (await bench.talk(LONG)).ending == "failed"
     async with bench.serve(SmallCrystal([says("here")])):
         assert (await bench.talk("are you there?")).text == "here"
+
+
+async def test_a_crystal_that_tells_nonsense_of_its_tokens_is_shown_what_was_asked(store: Store) -> None:
+    bench, asked = Bench(store), "x" * 1500
+    crystal = SmallCrystal([calls(("echo", {"text": "a"}), usage=Usage(prompt=10**12)), finishes("done")])
+    async with bench.serve(crystal):
+        assert (await bench.talk(asked)).text == "done"
+    assert [request[0] for request in contents(crystal)] == [("user", asked)] * 2
 
 
 def test_what_fits_stays_as_it_is() -> None:
