@@ -57,16 +57,19 @@ def _check_required(scope: Scope) -> None:
 
 
 def _free_source(scope: Scope, target: Endpoint) -> str:
-    """A kept kind of another instance that has no route yet, for the hint; else one that is silenced."""
-    silenced = "…"
+    """What another instance produces and nobody routes, for the hint, or else what is silenced.
+
+    Requests become requests, and what is none does not; of several it is the one with the most fields in common.
+    """
+    wanted = set(target.kind.entry.__struct_fields__)
+    free: list[tuple[bool, int, str]] = []
     for endpoint in scope.endpoints(Direction.PRODUCES):
-        if endpoint.instance != target.instance and not endpoint.kind.short_lived and not endpoint.kind.answers:
-            lines = scope.routes_from(endpoint)
-            if not lines:
-                return scope.written(endpoint)
-            if all(line.silent for line in lines):
-                silenced = scope.written(endpoint)
-    return silenced
+        kind, lines = endpoint.kind, scope.routes_from(endpoint)
+        if endpoint.instance == target.instance or kind.short_lived or bool(kind.answers) != bool(target.kind.answers):
+            continue
+        if all(line.silent for line in lines):
+            free.append((not lines, len(wanted & set(kind.entry.__struct_fields__)), scope.written(endpoint)))
+    return max(free, key=lambda each: each[:2], default=(False, 0, "…"))[2]
 
 
 def _check_doubles(scope: Scope) -> None:

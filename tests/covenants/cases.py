@@ -156,6 +156,20 @@ CASES = [
         "`- AgentResponse -> ChatEfferentDraft`",
     ),
     Case(
+        "a required prompt without source",
+        {PROMPT: "", "covenant:": f"{MARK}covenant:"},
+        "E203",
+        "`AgentPrompt`",
+        "`- ChatAfferent -> AgentPrompt`",
+    ),
+    Case(
+        "a required request without source",
+        {CALL: "", "covenant:": f"{MARK}covenant:"},
+        "E203",
+        "`SpellInvocation`",
+        "`- AgentToolCall -> SpellInvocation`",
+    ),
+    Case(
         "two routes that both match",
         {THOUGHT: THOUGHT + f"  - {MARK}AgentResponse -> AgentPrompt\n"},
         "E204",
