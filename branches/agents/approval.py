@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -37,10 +38,19 @@ async def ask_approval(
     The question carries the call and its arguments, and the answer counts for no other. An answer by somebody who may
     not give it is recorded, and the question is asked again.
     """
-    shown = _ENCODER.encode(thaw(arguments)).decode()
+    shown = _visible(_ENCODER.encode(thaw(arguments)).decode())
     cut = shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}… ({len(shown)} characters)"
     question = f"May I call {gate} with {cut}?"
     return await _ask(ctx, key, {"call": call, "question": question, "choices": (YES, NO)}, gate, arguments, approvers)
+
+
+def _visible(text: str) -> str:
+    """JSON in which nothing stands that is not seen, or that turns around what is: such characters are escaped."""
+    return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else json.dumps(character)[1:-1]
 
 
 async def ask_person(

@@ -240,3 +240,22 @@ async def test_an_answer_sent_under_a_gate_calls_id_is_no_result() -> None:
         await (await bench.open()).append(stray, session=call.session, cause=call)
         await bench.response(prompt)
     assert "bad_result" in (crystal.requests[-1].messages[-1].content or "")
+
+
+async def test_what_is_asked_hides_nothing_of_the_arguments() -> None:
+    async def note(text: str) -> str:
+        """Note."""
+        return text
+
+    hidden = "milk\u202e\u200b\u2028\U000e0041é"
+    bench, crystal = Bench(), ScriptedCrystal([calls(("note", {"text": hidden})), finishes("ok")])
+    cantrip = Cantrip(crystal, Call(), circle(["done", note], [Ward(max_turns=5)], approve=["note"]))
+    async with bench.serve(crystal, cantrip=cantrip):
+        prompt = await bench.ask("note it")
+        question = await asked(bench)
+        assert isinstance(question.entry, ApprovalAsked)
+        assert question.entry.question.endswith(r'{"text":"milk\u202e\u200b\u2028\udb40\udc41é"}?')
+        assert question.entry.arguments == {"text": hidden}
+        await answer(bench, question, "yes")
+        await bench.response(prompt)
+    assert crystal.requests[-1].messages[-1].content == hidden
