@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coven.testing.recording.cassette import Answered, Asked, Cassette, Exchange, body_of, load, save
 from coven.testing.recording.matching import Normalise, same, told
-from coven.testing.recording.scrubbing import Scrubber, credentials, keys_of
+from coven.testing.recording.scrubbing import Scrubber, credentials, in_query, keys_of
 from leaves.crystals._wire import NotLetOut, Onward, put_between, take_away
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class recorded:
 
         request.headers["accept-encoding"] = "identity"
         carried = {name.lower(): value for name, value in request.headers.items()}
-        self._scrubber.add(credentials(carried))
+        self._scrubber.add([*credentials(carried), *in_query(request.url.query.decode())])
         self._keys.update(keys_of(carried, os.environ))
         response = await onward()
         recording = _Recording(self._asked(request), response, self._scrubber)

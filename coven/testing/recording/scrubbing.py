@@ -13,9 +13,17 @@ from coven.testing.recording.cassette import Body
 
 SCRUBBED: Final = "[scrubbed]"
 _SHORTEST: Final = 8
-_SECRET_NAME: Final = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
+_SECRET_NAME: Final = re.compile(
+    r"(^|_)((API)?KEY|TOKEN|SECRET|PASS|PASSWORD|PASSWD|PASSPHRASE|PAT|CREDENTIALS?)(_?\d+)?$|APIKEY$", re.IGNORECASE
+)
 _CREDENTIALS: Final = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization", "cookie")
 _IN_QUERY: Final = {"key", "api_key", "apikey", "api-key", "token", "access_token", "sig", "signature", "secret"}
+_FIELD: Final = re.compile(
+    r'("(?:api[-_]?key|access[-_]?token|refresh[-_]?token|id[-_]?token|client[-_]?secret|secret|password|authorization|'
+    r'x-api-key|x-goog-api-key)"\s*:\s*)"(?:[^"\\]|\\.)*"',
+    re.IGNORECASE,
+)
+"""A field of JSON that says by its name that it holds a secret."""
 _KEPT: Final = {
     *("content-type", "anthropic-version", "anthropic-beta", "openai-beta"),
     *("retry-after", "retry-after-ms", "x-should-retry"),
@@ -33,6 +41,11 @@ def keys_of(headers: Mapping[str, str], environ: Mapping[str, str]) -> list[str]
     """The variables that a request's secrets stand in."""
     carried = credentials(headers)
     return sorted(name for name, value in environ.items() if value and value in carried)
+
+
+def in_query(query: str) -> list[str]:
+    """The secrets that stand in a query."""
+    return [value for name, value in parse_qsl(query) if name.lower() in _IN_QUERY]
 
 
 class Scrubber:
@@ -75,7 +88,7 @@ class Scrubber:
         for secret in sorted(self._secrets, key=len, reverse=True):
             for written in {secret, msgspec.json.encode(secret).decode()[1:-1], quote(secret, safe="")}:
                 text = text.replace(written, SCRUBBED)
-        return text
+        return _FIELD.sub(rf'\1"{SCRUBBED}"', text)
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -83,5 +96,9 @@ class Scrubber:
         if isinstance(value, list):
             return [self._value(each) for each in cast("list[Any]", value)]
         if isinstance(value, dict):
-            return {self.text(name): self._value(each) for name, each in cast("dict[str, Any]", value).items()}
+            return {self.text(name): self._field(name, each) for name, each in cast("dict[str, Any]", value).items()}
         return value
+
+    def _field(self, name: str, value: Any) -> Any:
+        secret = isinstance(value, str) and _FIELD.fullmatch(f'"{name}":""') is not None
+        return SCRUBBED if secret else self._value(value)

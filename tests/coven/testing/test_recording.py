@@ -29,6 +29,7 @@ from coven.testing import (
 )
 from coven.testing.providers import ProviderServer, Reply
 from coven.testing.recording.cassette import Body, body_of
+from coven.testing.recording.scrubbing import Scrubber, in_query
 from tests.leaves.crystals.providers import ANTHROPIC, LOCAL, OPENAI, PROVIDERS, Provider
 
 KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY"}
@@ -116,6 +117,25 @@ async def test_neither_a_key_nor_a_secret_stands_in_the_file_and_none_is_needed(
         assert (await crystal.invoke(request)).content == 'the password is [scrubbed]"'
         await crystal.close()
     assert variable not in os.environ
+
+
+@pytest.mark.parametrize("type", ["application/json", "text/event-stream"])
+def test_secrets_are_known_by_where_they_stand(type: str):
+    scrubber = Scrubber({"DB_PASS": "hunter2hunter2", "GITHUB_PAT": "ghp_0123456789", "MY_API_KEY_2": "second-key"})
+    assert scrubber.target("/v1", "key=a&q=b") == "/v1?key=[scrubbed]&q=b"
+    assert in_query("key=a&q=b&access_token=c") == ["a", "c"]
+    named = "hunter2hunter2 ghp_0123456789 second-key"
+    said = rf'{{"api_key": "a\"b", "deep": [{{"Access_Token":"c"}}], "q": "{named}", "token": "the"}}'.encode()
+    kept = scrubber.body(body_of(said, {"content-type": type})).raw.decode()
+    assert msgspec.json.decode(kept) == {
+        "api_key": "[scrubbed]",
+        "deep": [{"Access_Token": "[scrubbed]"}],
+        "q": "[scrubbed] [scrubbed] [scrubbed]",
+        "token": "the",
+    }
+    schema = {"properties": {"password": {"type": "string"}}, "arguments": '{"password": "x"}'}
+    body = body_of(msgspec.json.encode(schema), {"content-type": "application/json"})
+    assert scrubber.body(body).json == {**schema, "arguments": '{"password": "[scrubbed]"}'}
 
 
 def text_of(file: Path) -> str:
