@@ -14,7 +14,7 @@ import typer
 from coven.cli._options import DEFAULT_FILE, File, Format, Nats, Output
 
 if TYPE_CHECKING:
-    from journals import Entry, Record
+    from journals import Entry, Journal, Record
 
 app = typer.Typer(name="journal", help="Look into the journals, and move them.", no_args_is_help=True)
 
@@ -92,6 +92,7 @@ def read(
 
         async with shelf_of(file, nats) as shelf:
             journal = await shelf.open(name)
+            _warn_of_unknown(kind, journal)
             records = journal.read(after=after, before=before, kinds=kind, session=session, reverse=reverse)
             await _print(records, output, limit)
 
@@ -125,10 +126,21 @@ def tail(
 
         async with shelf_of(file, nats, Join.WAIT if wait else Join.RUNNING) as shelf:
             journal = await shelf.open(name)
+            _warn_of_unknown(kind, journal)
             start = await journal.end() if after is None else after
             await _print(journal.tail(start, kinds=kind, session=session), output, limit)
 
     _run(work())
+
+
+def _warn_of_unknown(kinds: list[str] | None, journal: Journal) -> None:
+    """Only that: a newer version of its branch may have written such a kind."""
+    from covenants.problems import suggest
+
+    for kind in kinds or ():
+        if kind not in journal.registry:
+            hint = suggest(kind, journal.registry.kinds)
+            typer.echo(f"coven: no kind of journal {journal.name!r} is called {kind!r}; {hint}", err=True)
 
 
 async def _print(records: AsyncGenerator[Record[Entry]], output: Output, limit: int | None) -> None:

@@ -151,6 +151,13 @@ async def test_a_journal_that_is_not_there_is_said_with_those_that_are(project, 
     assert "this coven has chat, agents, spellcasting, dead-letters, coven" in ran.err
 
 
+async def test_a_kind_that_nobody_knows_is_said_with_the_nearest_one(project, coven):
+    await write_chat(project)
+    ran = await in_thread(coven, "journal", "read", "chat", "-k", "ChatAferent")
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err == "coven: no kind of journal 'chat' is called 'ChatAferent'; did you mean `ChatAfferent`?\n"
+
+
 async def test_export_and_import_move_a_journal_to_another_coven(project, coven, tmp_path):
     await write_chat(project)
     ran = await in_thread(coven, "journal", "export", "chat", tmp_path / "chat.jsonl")
