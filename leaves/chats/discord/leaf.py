@@ -25,7 +25,7 @@ from branches.chat.windows import Window
 from branches.secret import Secret
 from journals import InvalidEntry, Record
 from leaves.chats.discord.options import TOKEN, DiscordOptions
-from leaves.chats.discord.outgoing import Part, buttons, nonce, parts, unfinished
+from leaves.chats.discord.outgoing import Part, buttons, nonce, parts, to_the_letter, unfinished
 from leaves.chats.discord.pace import Pace, can_wait
 from leaves.chats.discord.recovery import before
 from policies import Clock, SystemClock, sleep_until
@@ -121,13 +121,13 @@ class Discord:
     async def deliver(self, message: Record[ChatEfferent]) -> str | None:
         """See `ChatLeaf.deliver`; gives the id of the answer's first message. Waits as long as Discord is away."""
         channel, bot = _channel(message.session), self._connected
+        asked = message.entry.question
         wanted = parts(
-            message.entry.text,
+            to_the_letter(message.entry.text) if asked is not None and message.entry.choices else message.entry.text,
             attach_over=self._options.attach_over,
             max_messages=self._options.max_messages,
             attachments=message.entry.attachments,
         )
-        asked = message.entry.question
         if asked is not None:
             wanted[-1] = wanted[-1]._replace(buttons=buttons(asked, message.entry.choices))
             self._open.add(message)

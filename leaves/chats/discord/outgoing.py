@@ -18,6 +18,7 @@ _BYTES = 9 * 1024 * 1024  # of the 10 MiB that Discord takes at once
 _BUTTONS = 25
 _PREFIX = "coven:"
 _BLOCK = re.compile(r"^(?P<marks>`{3,})[ \t]*(?P<info>[^`\n]*)\n(?P<code>.*?)\n?^(?P=marks)`*[ \t]*$", re.M | re.S)
+_MARKDOWN = re.compile(r"[\\`*_~|<>\[\]#:@]")
 _ENDINGS = {
     "": "txt",
     "bash": "sh",
@@ -110,6 +111,11 @@ def _with_files(bare: list[Part], files: Sequence[Attached]) -> list[Part]:
 
 def _named(files: Sequence[Attached]) -> str:
     return f"(attached: {', '.join(f'`{file.name}`' for file in files[:_FILES])})"
+
+
+def to_the_letter(text: str) -> str:
+    """The text as it is, with nothing of it hidden or dressed up by Discord: so one sees what is approved."""
+    return _MARKDOWN.sub(r"\\\g<0>", text)
 
 
 def unfinished(text: str) -> list[str]:

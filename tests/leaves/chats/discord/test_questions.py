@@ -5,8 +5,8 @@ from __future__ import annotations
 from branches.chat.entries import ChatQuestion
 
 
-async def ask(stage, *choices: str, question: str = "q1") -> None:
-    entry = ChatQuestion(correlation_id=question, question="May I call shell.exec with {}?", choices=choices)
+async def ask(stage, *choices: str, question: str = "q1", text: str = "May I call shell.exec with {}?") -> None:
+    entry = ChatQuestion(correlation_id=question, question=text, choices=choices)
     await stage.journal.append(entry, session=f"discord:{stage.world.general.id}")
 
 
@@ -29,6 +29,18 @@ async def test_choices_are_buttons_and_one_that_is_pressed_is_the_answer_of_a_us
         assert await answers(stage) == [("q1", "no", str(stage.world.person("Ada").id))]
         await stage.discord.until(lambda: message.components == [])
     assert message.text == "May I call shell.exec with {}?\n**Ada**: no"
+
+
+async def test_what_is_to_be_approved_is_shown_to_the_letter(stage):
+    text = r'May I call fs.write_text with {"text":"||*x*|| [a](https://b) <@1> \n"}?'
+    async with stage.bot():
+        await ask(stage, "yes", "no", text=text)
+        await stage.delivered(1)
+        await ask(stage, question="q2", text="Which *one*?")
+        await stage.delivered(2)
+    first, second = stage.messages()
+    assert first.text == (r'May I call fs.write\_text with {"text"\:"\|\|\*x\*\|\| \[a\](https\://b) \<\@1\> \\n"}?')
+    assert second.text == "Which *one*?"
 
 
 async def test_buttons_work_in_a_later_life(stage):
