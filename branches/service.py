@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Protocol, cast
 
@@ -42,3 +43,9 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(inner)
     else:
         yield error
+
+
+def is_being_cancelled() -> bool:
+    """Whether somebody wants the task that asks this to end; else a `CancelledError` comes from its own work."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,17 +17,18 @@ from branches.agents.cantrip import Cantrip
 from branches.agents.circle import CodeCall, Done, GateCall, Observation, as_text
 from branches.agents.code import CodeHost, CodeRun, code_run
 from branches.agents.context import EntityContext
-from branches.agents.crystal import CrystalError, CrystalRequest, ToolCall, validate
+from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, validate
 from branches.agents.deadline import Deadline
 from branches.agents.folds import Folds
 from branches.agents.gathering import gather
 from branches.agents.internal import EntityCast
 from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, gate_key, turn_id, turn_key
-from branches.agents.retrying import MayPass
+from branches.agents.retrying import UNREACHABLE, MayPass
 from branches.agents.steps import Said, code_step, ending, failure, utterance
 from branches.agents.surroundings import Surroundings
 from branches.agents.workspace import PastCode, Workspace
 from branches.attachment import Attachment
+from branches.service import is_being_cancelled
 from journals import derive_id
 from policies import Action, Context, Step, action_result
 
@@ -103,8 +105,7 @@ class Episode:
         stream = None if open_stream is None else open_stream(f"{ctx.id}.{ctx.attempt}")
         started = time.perf_counter()
         try:
-            response = await self.cantrip.crystal.invoke(request, None if stream is None else stream.write)
-            validate(response, request)
+            response = await self._invoke(request, None if stream is None else stream.write)
         except CrystalError as error:
             retry = self.cantrip.retry
             if retry.allows(error, ctx.attempt):
@@ -125,6 +126,15 @@ class Episode:
             opaque=response.opaque,
         )
         return utterance(said)
+
+    async def _invoke(self, request: CrystalRequest, on_text: Callable[[str], None] | None) -> CrystalResponse:
+        """A response that keeps the contract. Raises `CrystalError`, also where the request was cancelled in itself."""
+        try:
+            return validate(await self.cantrip.crystal.invoke(request, on_text), request)
+        except asyncio.CancelledError:
+            if is_being_cancelled():
+                raise
+            raise CrystalError(UNREACHABLE, "the crystal's own work on the request was cancelled") from None
 
     def _first_call(self, tool_calls: tuple[ToolCall, ...]) -> dict[str, Any] | None:
         """The arguments of the first call, if all that comes next is that others are asked to do it.

@@ -27,6 +27,7 @@ from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, FOLD, LOOP, 
 from branches.agents.standstill import began, due
 from branches.agents.workspace import Workspace
 from branches.attachment import Attachment
+from branches.service import is_being_cancelled
 from journals import derive_id
 from policies import (
     Action,
@@ -225,6 +226,10 @@ class Family:
                 result = await within(self.clock, self._timeout, pass_gate(gate, action.payload, use))
             except GateFailed as failed:
                 return [error_result(gate.name, failed.code, str(failed))]
+            except asyncio.CancelledError:
+                if is_being_cancelled():
+                    raise
+                return [error_result(gate.name, "failed", "it was cancelled, by itself or by what it waited for")]
             except TimeoutError:
                 message = f"no answer within {self._timeout:g} s; it may still happen"
                 return [error_result(gate.name, "timeout", message)]

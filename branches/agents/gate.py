@@ -109,7 +109,9 @@ async def pass_gate(gate: Gate, arguments: Mapping[str, Any], use: GateUse) -> A
     except GateFailed:
         raise
     except Exception as error:
-        raise GateFailed("failed", _readable(f"{error}" or type(error).__name__)) from error
+        raise GateFailed("failed", _message(error)) from error
+    except SystemExit as error:  # a task that raises it would end the event loop
+        raise GateFailed("failed", f"SystemExit: {error}") from error
     try:
         plain = msgspec.to_builtins(result, enc_hook=_as_json)
         encoded = msgspec.json.encode(plain)
@@ -161,6 +163,13 @@ def _as_json(value: Any) -> Any:
     if dump is None:
         raise TypeError(f"{type(value).__name__} is not a JSON value")
     return dump(mode="json")
+
+
+def _message(error: Exception) -> str:
+    try:
+        return _readable(f"{error}" or type(error).__name__)
+    except Exception as worse:  # noqa: BLE001 - the code of others still
+        return f"{type(error).__name__}, which raises {type(worse).__name__} when it is shown"
 
 
 def _readable(text: str) -> str:

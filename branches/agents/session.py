@@ -27,6 +27,7 @@ from branches.agents.steps import ending
 from branches.agents.unanswered import is_asking, is_prompt
 from branches.agents.workshop import Workshop
 from branches.agents.workspace import Workspace
+from branches.service import is_being_cancelled
 from journals import Claim, Entry, InvalidEntry, Lane, Record, Unreadable, derive_id
 from policies import Call, NonDeterminismError, Outcome, Recorder, Run, Step, fingerprint
 
@@ -232,9 +233,10 @@ class Session:
         except asyncio.CancelledError:
             task.cancel()
             await asyncio.wait([task])
-            current = asyncio.current_task()
-            if prompt.id in self._cancelled and (current is None or not current.cancelling()):
+            if prompt.id in self._cancelled and not is_being_cancelled():
                 raise EpisodeCancelled from None
+            if not is_being_cancelled():  # a task that ends so is missed by nobody, and its session would wait for ever
+                raise RuntimeError(f"the episode of prompt {prompt.id} was cancelled by its own work") from None
             raise
         finally:
             self._running = None

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import cast as type_cast
 
 from branches.claims import Claims
-from branches.service import first_error
+from branches.service import first_error, is_being_cancelled
 from branches.settled import SETTLED_EVERY, Settled
 from branches.spellcasting.calls import SETTLED_SESSION, Call, is_call, open_calls
 from branches.spellcasting.entries import SpellFault, SpellInvocation, SpellResult, SpellsSettled, SpellStarted
@@ -173,6 +173,10 @@ class SpellcastingService:
             result = await self._substrates[spell.substrate()].cast(spell, casting)
         except SpellFailed as failure:
             return _fault(invocation, failure)
+        except asyncio.CancelledError:
+            if is_being_cancelled():
+                raise
+            raise RuntimeError(f"the substrate's own work on {invocation.spell} was cancelled") from None
         if isinstance(result, WithFiles):
             return SpellResult(
                 correlation_id=invocation.correlation_id, result=result.result, attachments=result.attachments

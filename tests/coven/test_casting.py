@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ import coven
 from branches.agents.entries import AgentThought
 from branches.agents.events import TextEvent
 from branches.agents.forking import NoSuchTurn
+from branches.agents.retrying import Retrying
 from coven import Call, Cantrip, Ward, cast, circle, gate, invoke
 from coven.casting import InvalidCast
 from coven.testing import ScriptedCrystal, calls, finishes, says
@@ -99,6 +101,52 @@ async def test_whatever_a_gate_raises_is_an_observation() -> None:
     assert seen[0] == "Error: failed: boom"
     assert seen[1].startswith("Error: bad_result")
     assert seen[2].startswith("Error: bad_arguments")
+
+
+async def test_a_gate_that_cancels_itself_or_cannot_even_be_told_about_is_an_observation() -> None:
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    async def wait() -> None:
+        """Wait for what was cancelled."""
+        raise asyncio.CancelledError
+
+    async def cancel() -> None:
+        """Cancel oneself."""
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+
+    async def leave() -> None:
+        """Leave, in the event loop."""
+        raise SystemExit(3)
+
+    async def fail() -> None:
+        """Fail unspeakably."""
+        raise Unspeakable
+
+    gates = [wait, cancel, leave, fail]
+    crystal = ScriptedCrystal([calls(*((gate.__name__, {}) for gate in gates)), finishes("ok")])
+    ended = await cast(Cantrip(crystal, Call(), circle(["done", *gates], [Ward(max_turns=3)])), "go")
+    assert ended.answer == "ok"
+    seen = [message.content or "" for message in crystal.requests[-1].messages if message.role == "tool"]
+    cancelled = "Error: failed: it was cancelled, by itself or by what it waited for"
+    unspeakable = "Error: failed: Unspeakable, which raises RuntimeError when it is shown"
+    assert seen == [cancelled, cancelled, "Error: failed: SystemExit: 3", unspeakable]
+
+
+async def test_a_crystal_whose_own_work_is_cancelled_is_asked_again_like_one_that_was_not_reached() -> None:
+    async def cancelled(request: object) -> Any:
+        raise asyncio.CancelledError
+
+    made = circle(["done"], [Ward(max_turns=3)])
+    patient = Cantrip(ScriptedCrystal([cancelled, finishes("ok")]), Call(), made, retry=Retrying(base_delay_s=0.001))
+    assert (await cast(patient, "go")).answer == "ok"
+    hasty = Cantrip(ScriptedCrystal([cancelled]), Call(), made, retry=Retrying(max_retries=0))
+    ended = await cast(hasty, "go")
+    assert (ended.ending, "was cancelled" in ended.text) == ("failed", True)
 
 
 def _bare() -> coven.Circle:

@@ -69,7 +69,7 @@ class Bell:
         if held is not None:
             await held.wait()
         answer = self.answer(spell)
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 

@@ -199,6 +199,14 @@ async def test_what_was_started_and_is_no_longer_configured_is_in_doubt_not_unav
     assert fault.entry.code == "in_doubt"
 
 
+async def test_a_substrate_whose_own_work_is_cancelled_leaves_run_too(workshop: Any, bell: Any):
+    bell.answer = lambda spell: asyncio.CancelledError()
+    async with workshop.running() as service:
+        await workshop.invoke("c1", tone="a")
+        with pytest.raises(RuntimeError, match=r"own work on bell\.ring was cancelled"):
+            await service
+
+
 async def test_a_bug_in_a_substrate_leaves_run_and_the_restarted_service_says_in_doubt(workshop: Any, bell: Any):
     bell.answer = lambda spell: ZeroDivisionError("a bug")
     async with workshop.running() as service:
