@@ -57,13 +57,22 @@ _REPLACING = re.compile(
     rf"(?:overwrite|replace)\s+(?:the\s+file\s+)?(?P<path>{_PATH})\s+(?:with|by)\s+(?P<text>{_QUOTED}|.+)", re.I | re.S
 )
 _RUNNING = re.compile(r"(?:run|execute)\s+(?:the\s+(?:command|program)\s+)?(?P<cmd>.+)", re.I | re.S)
+_NAMED = re.compile(r"[^\n]{1,80}?:[ \t]+")
 _OVERWRITING = re.compile(r"overwrit|replac", re.I)
 
 
 def understand(text: str) -> list[Wish] | None:
-    """What the text asks for, in order; None when any part of it is not understood, or it is very long."""
+    """What the text asks for, in order; None when any part of it is not understood, or it is very long.
+
+    A chat with several people puts a name before what each of them says.
+    """
     if len(text) > LONGEST:
         return None
+    found, named = _wishes(text), _NAMED.match(text)
+    return found if found is not None or named is None else _wishes(text[named.end() :])
+
+
+def _wishes(text: str) -> list[Wish] | None:
     wishes: list[Wish] = []
     for clause in _clauses(text):
         understood = _understand(clause)

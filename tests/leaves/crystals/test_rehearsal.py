@@ -89,6 +89,12 @@ def test_phrases_become_gate_calls(text: str, expected: list[tuple[str, dict[str
     assert wishes(text) == expected
 
 
+def test_what_a_named_person_says_is_understood_too() -> None:
+    assert wishes("Ada: what files are here?") == [("fs.list_dir", {"path": "."})]
+    assert wishes("Bob (he/him): please read a.txt") == [("fs.read_text", {"path": "a.txt"})]
+    assert wishes("run echo Ada: read a.txt") == [("shell.exec", {"cmd": "echo Ada: read a.txt"})]
+
+
 @pytest.mark.parametrize(
     "command", ["ls; rm -rf /", "ls && pwd", 'echo "; touch pwned "', "cat ../secret", "echo $(id)"]
 )
