@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 
@@ -111,8 +111,13 @@ class Crystal(Protocol):
         ...
 
 
+_decoder: Final = msgspec.json.Decoder(CrystalResponse)
+
+
 def validate(response: CrystalResponse, request: CrystalRequest) -> CrystalResponse:
     """The response itself. Raises `CrystalError`, code `invalid_response`, if it breaks CRYSTAL-3 to CRYSTAL-5."""
+    if not isinstance(response, CrystalResponse):  # pyright: ignore[reportUnnecessaryIsInstance] - it is others' code
+        raise _invalid(f"crystal returned {type(response).__name__} instead of a CrystalResponse")
     if not response.content and not response.tool_calls:
         raise _invalid("crystal returned neither content nor tool_calls")
     if request.tool_choice == "required" and not response.tool_calls:
@@ -125,9 +130,11 @@ def validate(response: CrystalResponse, request: CrystalRequest) -> CrystalRespo
             raise _invalid(f"duplicate tool call ID: {call.id!r}")
         seen.add(call.id)
     try:
-        msgspec.json.encode(response)
+        _decoder.decode(msgspec.json.encode(response))
     except UnicodeEncodeError as error:
         raise _invalid("crystal returned text that is not valid Unicode (a lone surrogate)") from error
+    except (TypeError, msgspec.ValidationError) as error:
+        raise _invalid(f"crystal returned a response of another shape: {error}") from error
     return response
 
 

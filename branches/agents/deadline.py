@@ -31,6 +31,11 @@ class Deadline:
         state = "" if self._task is None or self._alarm is not None else " held"
         return f"<Deadline {self._when:.3f}{state}>"
 
+    @property
+    def has_passed(self) -> bool:
+        """Whether it has cut work off, which tells its `TimeoutError` from one of the work's own."""
+        return self._passed
+
     async def bound(self, work: Awaitable[T]) -> T:
         """What the work gives. Raises `TimeoutError` when the time comes first; the work has then been cancelled."""
         task = self._task = asyncio.ensure_future(work)

@@ -81,6 +81,8 @@ class Episode:
                 work = self._turn(turn, ctx)
                 ended = await (work if self._deadline is None else self._deadline.bound(work))
             except TimeoutError:
+                if self._deadline is None or not self._deadline.has_passed:
+                    raise
                 self._surroundings.abandon(self.run)
                 return self._truncated("max_seconds", turn)
             if ended is not None:

@@ -31,6 +31,9 @@ def test_text_or_calls_or_both_are_valid(response: CrystalResponse) -> None:
         (CrystalResponse(tool_calls=(ToolCall("", "echo"),)), "tool call without an ID"),
         (CrystalResponse(content="\ud800"), "not valid Unicode"),
         (CrystalResponse(tool_calls=(ToolCall("1", "\ud800"),)), "not valid Unicode"),
+        (None, "crystal returned NoneType instead of a CrystalResponse"),
+        (CrystalResponse(content=5), "of another shape: Expected `str | null`, got `int`"),  # type: ignore[arg-type]
+        (CrystalResponse(tool_calls=(ToolCall("1", "echo", {"text": "x"}),)), "of another shape"),  # type: ignore[arg-type]
     ],
 )
 def test_what_breaks_the_contract_is_said(response: CrystalResponse, message: str) -> None:

@@ -217,6 +217,18 @@ async def test_when_its_time_is_up_an_episode_is_truncated_wherever_it_is() -> N
         assert (await bench.talk("again")).text == "next"
 
 
+async def test_a_crystal_that_fails_for_a_reason_of_its_own_has_not_used_up_the_time() -> None:
+    async def late(request: object) -> CrystalResponse:
+        raise TimeoutError("a bug of the crystal")
+
+    for wards in ((Ward(max_turns=3),), (Ward(max_turns=3), Ward(max_seconds=60))):
+        bench, crystal = Bench(), ScriptedCrystal([late])
+        await bench.ask("go")
+        service = await bench.service(crystal, cantrip=Cantrip(crystal, Call(), circle(["done"], wards)))
+        with pytest.raises(TimeoutError, match="a bug of the crystal"):
+            await service.run(lambda: None)
+
+
 async def test_an_episode_that_is_found_after_its_time_is_truncated_at_once() -> None:
     bench, asked = Bench(), asyncio.Event()
 
