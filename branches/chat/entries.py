@@ -77,13 +77,15 @@ class ChatAnswer(Entry, frozen=True, kw_only=True):
 class ChatEfferent(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """A message that Chat has committed: it is to be sent, once.
 
-    One that asks names its `question`, and the `choices` that a leaf may show as buttons.
+    One that asks names its `question`, the `choices` that a leaf may show as buttons, and the `approvers`, who alone
+    may answer where there are any.
     """
 
     text: str
     sender: str = ""
     question: str | None = None
     choices: tuple[str, ...] = ()
+    approvers: tuple[str, ...] = ()
     attachments: tuple[Attachment, ...] = ()
 
 

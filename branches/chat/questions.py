@@ -8,6 +8,8 @@ from branches.chat import ChatEfferent
 from branches.chat.sessions import conversation_of
 from journals import Record
 
+NOT_YOURS = "You are not one of those who may answer this."
+
 
 class Answered(NamedTuple):
     """An answer to an open question, in the question's own words where it has choices."""
@@ -15,6 +17,11 @@ class Answered(NamedTuple):
     session: str
     question: str
     answer: str
+    approvers: tuple[str, ...] = ()
+
+    def may_come_from(self, person: str) -> bool:
+        """Whether this person may give it. Who has asked looks at that too."""
+        return not self.approvers or person in self.approvers
 
 
 class OpenQuestions:
@@ -40,7 +47,7 @@ class OpenQuestions:
         asked = self._asked.get(question)
         if asked is None or number >= len(asked.entry.choices):
             return None
-        return Answered(asked.session, question, asked.entry.choices[number])
+        return Answered(asked.session, question, asked.entry.choices[number], asked.entry.approvers)
 
     def answered_by(self, conversation: str, text: str) -> Answered | None:
         """What a text says to the oldest open question of a conversation: a choice, or any text if it has none."""
@@ -49,5 +56,5 @@ class OpenQuestions:
                 continue
             choices = asked.entry.choices or ((text.strip(),) if text.strip() else ())
             chosen = next((choice for choice in choices if choice.lower() == text.strip().lower()), None)
-            return None if chosen is None else Answered(asked.session, question, chosen)
+            return None if chosen is None else Answered(asked.session, question, chosen, asked.entry.approvers)
         return None

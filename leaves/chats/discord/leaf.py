@@ -19,7 +19,7 @@ from branches.chat.inbox import Inbox
 from branches.chat.incoming import author, is_meant, prompt
 from branches.chat.leaf import ChatPort, DeliveryFailed, ForkRefused
 from branches.chat.live import Away, Shown, Writings
-from branches.chat.questions import Answered, OpenQuestions
+from branches.chat.questions import NOT_YOURS, Answered, OpenQuestions
 from branches.chat.sessions import conversation_of
 from branches.chat.windows import Window
 from branches.secret import Secret
@@ -261,7 +261,7 @@ class Discord:
             return
         said, name = bot.text_of(message), author(message.author.display_name)
         asked = self._open.answered_by(f"{SESSION}{channel}", said)
-        if asked is not None:
+        if asked is not None and asked.may_come_from(str(message.author.id)):
             await self._answer(asked, str(message.author.id), str(message.id))
             return
         files = await bot.files_of(message, options.attachment_chars)
@@ -306,6 +306,9 @@ class Discord:
                 asked = self._open.chosen(command.question, command.number)
             if asked is None:
                 await acknowledge(interaction, "No question is open here that this answers.", alone=True)
+                return
+            if not asked.may_come_from(str(user.id)):
+                await acknowledge(interaction, NOT_YOURS, alone=True)
                 return
             await self._answer(asked, str(user.id), id)
             if isinstance(command, Approved):

@@ -21,7 +21,7 @@ from branches.chat.inbox import Inbox
 from branches.chat.incoming import Where, author, is_meant, prompt
 from branches.chat.leaf import ChatPort, DeliveryFailed, ForkRefused
 from branches.chat.live import Away, Shown, Writings
-from branches.chat.questions import Answered, OpenQuestions
+from branches.chat.questions import NOT_YOURS, Answered, OpenQuestions
 from branches.chat.sessions import conversation_of
 from branches.chat.windows import Window
 from branches.secret import Secret
@@ -224,7 +224,7 @@ class Slack:
         said = said.strip().removeprefix(f"<@{bot.user}>").removesuffix(f"<@{bot.user}>")
         said, name = readable(said, names).strip(), author(await self._name_of(message.user))
         asked = self._open.answered_by(_session(place), said)
-        if asked is not None:
+        if asked is not None and asked.may_come_from(message.user):
             await self._answer(asked, message.user, message.id)
         elif said or message.files:
             files = [await self._file(file) for file in message.files or ()]
@@ -261,6 +261,8 @@ class Slack:
             asked = self._open.answered_by(_session(place), text or "yes")
             if asked is None:
                 return _alone("No question is open here that this answers.")
+            if not asked.may_come_from(user):
+                return _alone(NOT_YOURS)
             await self._answer(asked, user, id)
             return _for_all(f"*{escape(name)}*: {escape(asked.answer)}")
         if not text:
@@ -296,6 +298,9 @@ class Slack:
             try:
                 if asked is None or _place(asked.session).channel != place.channel:
                     await self._connected.whisper(place, user, "No question is open here that this answers.")
+                    continue
+                if not asked.may_come_from(user):
+                    await self._connected.whisper(place, user, NOT_YOURS)
                     continue
                 await self._answer(asked, user, f"press:{interaction.trigger_id}")
                 blocks: list[Mapping[str, Any]] = interaction.message.get("blocks") or []

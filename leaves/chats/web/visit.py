@@ -161,6 +161,8 @@ class Visit:
         question = await self._question(asked)
         if question is None:
             return "this conversation has no such question"
+        if question.approvers and self._sender not in question.approvers:
+            return f"only {', '.join(question.approvers)} may answer this"
         if question.choices and asked.text not in question.choices:
             return f"the answers are {', '.join(question.choices)}"
         await self._port.answer(self.session, asked.question, asked.text, self._sender, id)

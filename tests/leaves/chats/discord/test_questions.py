@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from branches.chat.entries import ChatQuestion
 
+TEXT = "May I call shell.exec with {}?"
 
-async def ask(stage, *choices: str, question: str = "q1", text: str = "May I call shell.exec with {}?") -> None:
-    entry = ChatQuestion(correlation_id=question, question=text, choices=choices)
+
+async def ask(stage, *choices: str, question: str = "q1", text: str = TEXT, approvers=()) -> None:
+    entry = ChatQuestion(correlation_id=question, question=text, choices=choices, approvers=approvers)
     await stage.journal.append(entry, session=f"discord:{stage.world.general.id}")
 
 
@@ -111,3 +113,20 @@ async def test_buttons_that_are_not_ours_are_left_alone(stage):
         assert len(await answers(stage)) == 1
         await stage.discord.until(lambda: message.components == [])
     assert len(stage.discord.responses) == 1
+
+
+async def test_only_those_who_may_answer_do_and_the_question_stays_open_for_them(stage):
+    ada = str(stage.world.person("Ada").id)
+    async with stage.bot(name_authors=True, listen="everything"):
+        await ask(stage, "yes", "no", approvers=(ada,))
+        await stage.delivered(1)
+        (message,) = stage.messages()
+        await stage.discord.press(message, "coven:0:q1", author="Mallory")
+        responses = await stage.discord.until(lambda: stage.discord.responses)
+        assert responses[0]["data"]["content"] == "You are not one of those who may answer this."
+        await stage.discord.say("yes", author="Mallory")
+        (prompt,) = await stage.prompts(1)
+        assert prompt.entry.text == "Mallory: yes"
+        assert len(buttons(message)) == 2
+        await stage.discord.press(message, "coven:0:q1")
+        assert await answers(stage) == [("q1", "yes", ada)]

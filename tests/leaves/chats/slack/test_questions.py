@@ -7,9 +7,11 @@ import pytest
 from branches.chat.entries import ChatQuestion
 from tests.leaves.chats.slack.test_reliability import DiesBeforeAcknowledging, Killed
 
+TEXT = "May I call shell.exec with {}?"
 
-async def ask(stage, *choices: str, question: str = "q1", text: str = "May I call shell.exec with {}?") -> None:
-    entry = ChatQuestion(correlation_id=question, question=text, choices=choices)
+
+async def ask(stage, *choices: str, question: str = "q1", text: str = TEXT, approvers=()) -> None:
+    entry = ChatQuestion(correlation_id=question, question=text, choices=choices, approvers=approvers)
     await stage.journal.append(entry, session=f"slack:{stage.world.general.id}")
 
 
@@ -29,7 +31,7 @@ async def test_choices_are_buttons_and_one_that_is_pressed_is_the_answer_of_a_us
         await stage.slack.until(lambda: buttons(message) == [])
         await stage.acknowledged()
     question, below = message.blocks
-    assert question["text"]["text"] == "May I call shell.exec with {}?"
+    assert question["text"]["text"] == TEXT
     assert below["elements"][0]["text"] == "*Ada*: no"
 
 
@@ -153,3 +155,20 @@ async def test_a_button_counts_for_its_own_question_in_its_own_channel_only(stag
         await stage.slack.until(lambda: len(stage.slack.whispers) == 3)
         await stage.slack.press(message, 0, author="Grace")
         assert await stage.answers() == [("q1", "yes", stage.world.person("Grace").id)]
+
+
+async def test_only_those_who_may_answer_do_and_the_question_stays_open_for_them(stage):
+    ada = stage.world.person("Ada").id
+    async with stage.bot(name_authors=True, listen="everything"):
+        await ask(stage, "yes", "no", approvers=(ada,))
+        await stage.delivered(1)
+        (message,) = stage.messages()
+        await stage.slack.press(message, 0, author="Mallory")
+        (whisper,) = await stage.slack.until(lambda: stage.slack.whispers)
+        assert whisper["text"] == "You are not one of those who may answer this."
+        await stage.slack.say("yes", author="Mallory")
+        (prompt,) = await stage.prompts(1)
+        assert prompt.entry.text == "Mallory: yes"
+        assert len(buttons(message)) == 2
+        await stage.slack.press(message, 0)
+        assert await stage.answers() == [("q1", "yes", ada)]

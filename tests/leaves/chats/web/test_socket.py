@@ -14,6 +14,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from branches.attachment import FILE_BYTES, FILES, Attachment
 from branches.chat import ChatEfferentDraft
+from branches.chat.entries import ChatQuestion
 from branches.secret import SecretUnset
 from leaves.chats.web.leaf import WebChat
 from leaves.chats.web.messages import FRAME_LIMIT, PART_LIMIT
@@ -193,6 +194,18 @@ async def test_an_answer_binds_to_the_question_of_this_conversation_and_to_its_c
         assert (await page.get("answered"))["text"] == "yes"
         record = await opened.journal.last(kinds=["ChatAnswer"])
         assert (record.session, record.entry.correlation_id, record.entry.answer) == (SESSION, "question-1", "yes")
+
+
+async def test_an_answer_of_somebody_who_may_not_give_it_is_refused(place):
+    async with place(sender="mallory") as opened, visit(opened) as page:
+        asked = ChatQuestion(correlation_id="question-1", question="May I?", choices=("yes",), approvers=("ada",))
+        await opened.journal.append(asked, session=SESSION, correlation_id="question-1")
+        await page.get("said")
+        await page.send(type="answer", id="answer-1", question="question-1", text="yes")
+        assert (await page.get("refused"))["reason"] == "only ada may answer this"
+    async with place(sender="ada") as opened, visit(opened) as page:
+        await page.send(type="answer", id="answer-2", question="question-1", text="yes")
+        assert (await page.get("answered"))["text"] == "yes"
 
 
 async def test_a_message_for_no_page_is_refused(place):
