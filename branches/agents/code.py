@@ -17,6 +17,7 @@ from policies import Context, Outcome, Step
 _CODE: Final = re.compile("[a-z][a-z0-9]*(_[a-z0-9]+)*")
 GATE_CALLS: Final = 1_000
 """Gate calls that code may make in one turn, where no ward says how many: each one is recorded."""
+RESTORED: Final = "The variables are what they were before this code; what its gate calls did stays."
 _REFUSALS_BYTES: Final = 1024 * 1024
 _REFUSAL_BYTES: Final = 1024
 Recorded = Callable[[str], Outcome | None]
@@ -46,6 +47,8 @@ class CodeRun(msgspec.Struct, frozen=True, kw_only=True):
             parts.append(as_text(self.value))
         if self.error is not None:
             parts.append(f"Error: {self.error}")
+            if self.restored:
+                parts.append(RESTORED)
         return "\n".join(parts) or "(no output)"
 
 

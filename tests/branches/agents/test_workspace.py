@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from branches.agents.call import Call
 from branches.agents.cantrip import Cantrip
 from branches.agents.circle import Circle, circle
-from branches.agents.code import GATE_CALLS, CodeHost
+from branches.agents.code import GATE_CALLS, RESTORED, CodeHost
 from branches.agents.crystal import CrystalResponse
 from branches.agents.forking import fork
 from branches.agents.internal import CodeReturned, SandboxKept
@@ -221,6 +221,15 @@ async def test_done_is_no_call_too_many(medium: Medium) -> None:
     assert (
         await talk(Bench(), medium, Cantrip(crystal, Call(), circle(["done", echo], wards, medium.name)), "go") == "ok"
     )
+
+
+async def test_who_loses_what_a_turn_did_with_the_variables_is_told() -> None:
+    medium = JavaScript()
+    cantrip = made([runs("var x = 1; (function f() { f() })()"), runs("done(typeof x)")], medium)
+    assert await talk(Bench(), medium, cantrip, "go") == "undefined"
+    shown = cantrip.crystal.requests[-1].messages[-1].content  # type: ignore[attr-defined]
+    assert shown == f"Error: RangeError: the calls of the code went too deep\n{RESTORED}"
+    await medium.close()
 
 
 async def test_an_error_of_a_gate_keeps_its_name_in_code() -> None:
