@@ -126,7 +126,7 @@ function show(message) {
   }
   finishWork();
   const item = bubble("theirs", message.sender, "");
-  item.querySelector(".text").append(...rich(message.text));
+  item.querySelector(".text").append(...(message.text.length < RICH_AT_ALL ? rich(message.text) : [message.text]));
   put(withFiles(item, message.files));
 }
 
@@ -236,6 +236,7 @@ function own({ sender, text: content, files }) {
 }
 
 const RICH_WHILE_WRITTEN = 10_000; // characters: a longer text is not read again with every piece, but at its end
+const RICH_AT_ALL = 100_000; // and one that would be too many elements for a browser stays plain
 
 // A text that is being written. One with a hole in it is not shown: the text itself will come.
 function grow({ stream, index, text: piece, prompt }) {

@@ -17,7 +17,8 @@ function element(name, content) {
 }
 
 function link(label, target) {
-  const made = element("a", label);
+  const disguised = label !== target && /:\/\/|www\./i.test(label); // it says that it leads somewhere, which may not be so
+  const made = element("a", disguised ? `${label} (${target})` : label);
   made.href = target;
   made.target = "_blank";
   made.rel = "noopener noreferrer";

@@ -242,6 +242,7 @@ ANSWER = """\
   There are **two** of them:
 - `a.py`, see https://example.org/a_(b)?c=d.
 - [the other](https://example.org/b), not [this](javascript:alert(1))
+- [https://example.org](https://example.com/)
 ```python
 if a ** b ** c:
     <b>print</b>
@@ -269,6 +270,7 @@ async def test_code_emphasis_and_links_of_an_answer_are_shown_as_such_and_the_re
         assert await tab.value("[...document.querySelectorAll('#said a')].map((a) => [a.textContent, a.href])") == [
             ["https://example.org/a_(b)?c=d", "https://example.org/a_(b)?c=d"],
             ["the other", "https://example.org/b"],
+            ["https://example.org (https://example.com/)", "https://example.com/"],
         ]
         shown = await tab.value("document.querySelector('.theirs .text').textContent")
         assert shown.startswith("Files\n  There are two of them:\n- a.py, see")
@@ -290,6 +292,16 @@ async def test_markup_is_shown_as_it_is_and_does_nothing(place, tab):
         await tab.until("document.querySelector('.question button')")
         assert await tab.value("document.querySelectorAll('img, #said script, b').length") == 0
         assert await tab.value("document.title") == "<b>Hearth</b>"
+
+
+async def test_an_answer_however_long_is_shown(place, tab):
+    async with place() as opened:
+        await tab.open(opened.address)
+        prompt = await talk(opened, tab)
+        await opened.say(prompt.session, "**x** `c` " * 50_000 + "end", prompt=prompt.id)
+        await tab.until("document.querySelector('.theirs .text')?.textContent.endsWith('end')")
+        assert await tab.value("document.querySelectorAll('.theirs strong').length") == 0
+        assert tab.complaints == []
 
 
 async def test_a_token_is_asked_for_and_kept(place, tab, monkeypatch):
