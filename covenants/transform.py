@@ -144,6 +144,15 @@ def make_by_code(via: Via, name: str, targets: tuple[type[Entry], ...]) -> Make:
     return make
 
 
+def make_text_only(make: Make) -> Make:
+    """Make what `make` does of chunks of text, and nothing of those of a thought."""
+
+    def make_text(record: Record[Any]) -> list[Entry]:
+        return [] if record.entry.thought else make(record)
+
+    return make_text
+
+
 def make_nothing(record: Record[Any]) -> list[Entry]:
     """What `nowhere` makes of a record."""
     return []

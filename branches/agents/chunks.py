@@ -1,4 +1,4 @@
-"""Streaming: pieces of utterances go to the chunk journal while they come. Nothing waits for them."""
+"""Streaming: pieces of utterances and of thoughts go to the chunk journal while they come. Nothing waits for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,17 @@ _log = logging.getLogger("coven.agents")
 
 
 class Stream(Protocol):
-    """Takes one utterance's text as it comes."""
+    """Takes one utterance's text, or a thought, as it comes."""
+
+    @property
+    def id(self) -> str:
+        """What its chunks say that they are of."""
+        ...
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything came."""
+        ...
 
     def write(self, text: str) -> None:
         """A piece of the text."""
@@ -27,14 +37,16 @@ class Stream(Protocol):
 class _Waiting:
     """What of one stream is not written yet."""
 
-    def __init__(self, writer: ChunkWriter, prompt: Record[AgentPrompt], id: str) -> None:
-        self.prompt, self.id = prompt, id
+    def __init__(self, writer: ChunkWriter, prompt: Record[AgentPrompt], id: str, *, thought: bool) -> None:
+        self.prompt, self.id, self.thought = prompt, id, thought
+        self.begun = False
         self.text: list[str] = []
         self.written = 0
         self.completed = False
         self._writer = writer
 
     def write(self, text: str) -> None:
+        self.begun = True
         self.text.append(text)
         self._writer.wake(self)
 
@@ -54,9 +66,9 @@ class ChunkWriter:
     def __repr__(self) -> str:
         return f"<ChunkWriter to {self._journal.name}: {len(self._waiting)} streams>"
 
-    def open(self, prompt: Record[AgentPrompt], id: str) -> Stream:
-        """A new stream in the prompt's session, with the prompt's correlation and origin."""
-        return _Waiting(self, prompt, id)
+    def open(self, prompt: Record[AgentPrompt], id: str, *, thought: bool = False) -> Stream:
+        """A new stream in the prompt's session, with the prompt's correlation and origin; maybe that of a thought."""
+        return _Waiting(self, prompt, id, thought=thought)
 
     def wake(self, waiting: _Waiting) -> None:
         """Something of this stream is to be written."""
@@ -79,7 +91,7 @@ class ChunkWriter:
         text, waiting.text = "".join(waiting.text), []
         if text:
             waiting.written += 1
-            chunk = AgentChunk(stream=waiting.id, index=waiting.written - 1, text=text)
+            chunk = AgentChunk(stream=waiting.id, index=waiting.written - 1, text=text, thought=waiting.thought)
             await self._append(waiting, chunk, derive_id(waiting.id, chunk.index))
         if waiting.completed and not waiting.text and waiting.written:
             completed = AgentStreamCompleted(stream=waiting.id)

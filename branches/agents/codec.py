@@ -196,7 +196,8 @@ class AgentsCodec:
             )
             return [Writing(failed)]
         said = msgspec.convert(payload, Said)
-        thoughts = [Writing(AgentThought(sender=self._sender, text=said.thinking))] if said.thinking else []
+        thought = AgentThought(sender=self._sender, text=said.thinking or "", stream=said.thought_stream)
+        thoughts = [Writing(thought)] if thought.text else []
         if call.action.payload["text_ends"] and not said.tool_calls:
             text, last = said.content or "", last_turn(said, turn)
             if run == self._run:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, TypeGuard
 
 import msgspec
 
@@ -109,6 +110,36 @@ class Crystal(Protocol):
         Raises `CrystalError` for what can be expected to fail; anything else is a bug and fails the service.
         """
         ...
+
+
+class ThinkingCrystal(Crystal, Protocol):
+    """A crystal that also tells its thoughts as they come, where its model lets them be seen."""
+
+    async def invoke(
+        self,
+        request: CrystalRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_thought: Callable[[str], None] | None = None,
+    ) -> CrystalResponse:
+        """See `Crystal.invoke`. `on_thought` is told the pieces of `thinking`, which put together are just that."""
+        ...
+
+
+def thinks_aloud(crystal: Crystal) -> TypeGuard[ThinkingCrystal]:
+    """Whether a crystal takes `on_thought`. One that does not keeps its thoughts until its answer is whole."""
+    return "on_thought" in inspect.signature(crystal.invoke).parameters
+
+
+async def invoke(
+    crystal: Crystal,
+    request: CrystalRequest,
+    on_text: Callable[[str], None] | None,
+    on_thought: Callable[[str], None] | None,
+) -> CrystalResponse:
+    """Ask any crystal; `on_thought` is told something where it is a `ThinkingCrystal`. Raises what `invoke` raises."""
+    if on_thought is not None and thinks_aloud(crystal):
+        return await crystal.invoke(request, on_text, on_thought)
+    return await crystal.invoke(request, on_text)
 
 
 _decoder: Final = msgspec.json.Decoder(CrystalResponse)

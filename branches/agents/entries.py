@@ -40,11 +40,12 @@ class AgentFork(Entry, frozen=True, kw_only=True, omit_defaults=True):
     without: tuple[str, ...] = ()
 
 
-class AgentThought(Entry, frozen=True, kw_only=True):
-    """Reasoning that the crystal let us see."""
+class AgentThought(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """Reasoning that the crystal let us see. `stream` is that of its chunks, where it came in pieces."""
 
     sender: str
     text: str
+    stream: str | None = None
 
 
 class LastTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -75,12 +76,13 @@ class AgentResponse(Entry, frozen=True, kw_only=True, omit_defaults=True):
     attachments: tuple[Attachment, ...] = ()
 
 
-class AgentChunk(Entry, frozen=True, kw_only=True):
-    """A piece of an utterance that is still being written, for display only."""
+class AgentChunk(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """A piece of an utterance that is still being written, or of a `thought` before it, for display only."""
 
     stream: str
     index: int
     text: str
+    thought: bool = False
 
 
 class AgentStreamCompleted(Entry, frozen=True, kw_only=True):

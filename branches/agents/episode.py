@@ -17,7 +17,7 @@ from branches.agents.cantrip import Cantrip
 from branches.agents.circle import CodeCall, Done, GateCall, Observation, as_text
 from branches.agents.code import CodeHost, CodeRun, code_run
 from branches.agents.context import EntityContext
-from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, validate
+from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, invoke, validate
 from branches.agents.deadline import Deadline
 from branches.agents.folds import Folds
 from branches.agents.gathering import gather
@@ -104,10 +104,12 @@ class Episode:
         call = self.cantrip.call
         request = CrystalRequest(self._context.messages, self._tools, call.tool_choice, call.sampling)
         open_stream = self._surroundings.open_stream
-        stream = None if open_stream is None else open_stream(f"{ctx.id}.{ctx.attempt}")
+        stream = None if open_stream is None else open_stream(f"{ctx.id}.{ctx.attempt}", False)
+        thought = None if open_stream is None else open_stream(f"{ctx.id}.{ctx.attempt}.thought", True)
         started = time.perf_counter()
         try:
-            response = await self._invoke(request, None if stream is None else stream.write)
+            on_text, on_thought = (each if each is None else each.write for each in (stream, thought))
+            response = await self._invoke(request, on_text, on_thought)
         except CrystalError as error:
             retry = self.cantrip.retry
             if retry.allows(error, ctx.attempt):
@@ -115,13 +117,15 @@ class Episode:
             readable = retry.told(error).encode("utf-8", "replace").decode()
             return failure(error.code, readable, _milliseconds_since(started))
         finally:
-            if stream is not None:
-                stream.complete()
+            for each in (thought, stream):
+                if each is not None and each.begun:
+                    each.complete()
         said = Said(
             content=response.content,
             tool_calls=response.tool_calls,
             usage=response.usage,
             thinking=response.thinking,
+            thought_stream=thought.id if thought is not None and thought.begun else None,
             duration_ms=_milliseconds_since(started),
             first=self._first_call(response.tool_calls),
             model=response.model,
@@ -129,10 +133,15 @@ class Episode:
         )
         return utterance(said)
 
-    async def _invoke(self, request: CrystalRequest, on_text: Callable[[str], None] | None) -> CrystalResponse:
+    async def _invoke(
+        self,
+        request: CrystalRequest,
+        on_text: Callable[[str], None] | None,
+        on_thought: Callable[[str], None] | None,
+    ) -> CrystalResponse:
         """A response that keeps the contract. Raises `CrystalError`, also where the request was cancelled in itself."""
         try:
-            return validate(await self.cantrip.crystal.invoke(request, on_text), request)
+            return validate(await invoke(self.cantrip.crystal, request, on_text, on_thought), request)
         except asyncio.CancelledError:
             if is_being_cancelled():
                 raise

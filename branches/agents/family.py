@@ -71,7 +71,7 @@ class Family:
         past: Recorded,
         workspace: Workspace | None = None,
         medium: Medium | None = None,
-        open_stream: Callable[[str], Stream] | None = None,
+        open_stream: Callable[[str, bool], Stream] | None = None,
         images: tuple[Attachment, ...] = (),
         keep: Keep | None = None,
         kept: Mapping[str, bytes] | None = None,

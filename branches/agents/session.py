@@ -264,6 +264,6 @@ class Session:
             entity.cast = configured
         return entity.cast
 
-    def _streams(self, prompt: Record[AgentPrompt]) -> Callable[[str], Stream] | None:
+    def _streams(self, prompt: Record[AgentPrompt]) -> Callable[[str, bool], Stream] | None:
         chunks = self._shop.chunks
-        return None if chunks is None else lambda id: chunks.open(prompt, id)
+        return None if chunks is None else lambda id, thought: chunks.open(prompt, id, thought=thought)

@@ -23,7 +23,8 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     """The payload of an utterance step.
 
     `first` holds the arguments of its first tool call, where that passes a gate that another branch serves, and
-    nothing is to happen before: then the utterance is written as that very call.
+    nothing is to happen before: then the utterance is written as that very call. `thought_stream` is where
+    `thinking` came in pieces, if it did.
     """
 
     content: str | None
@@ -31,6 +32,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
     duration_ms: float
     thinking: str | None = None
+    thought_stream: str | None = None
     first: dict[str, Any] | None = None
     model: str | None = None
     opaque: str | None = None

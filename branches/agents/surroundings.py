@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 class Surroundings(Protocol):
     """What an episode finds in its run.
 
-    `open_stream` makes the stream of one utterance's text by its id; `kept` are snapshots of the variables, by the code
+    `open_stream` makes a stream by its id: that of one utterance's text, or of the
+    thought before it; `kept` are snapshots of the variables, by the code
     that they were taken after.
     """
 
     budget: Budget
-    open_stream: Callable[[str], Stream] | None
+    open_stream: Callable[[str, bool], Stream] | None
     kept: Mapping[str, bytes]
 
     def recorded(self, call: str) -> Outcome | None:

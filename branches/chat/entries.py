@@ -27,12 +27,13 @@ class ChatEfferentDraft(Entry, frozen=True, kw_only=True, omit_defaults=True):
     attachments: tuple[Attachment, ...] = ()
 
 
-class ChatChunk(Entry, frozen=True, kw_only=True):
-    """A piece of a message that is still being written, for display only."""
+class ChatChunk(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """A piece of a message that is still being written, or of a `thought` on the way to it, for display only."""
 
     stream: str
     index: int
     text: str
+    thought: bool = False
 
 
 class ChatStreamCompleted(Entry, frozen=True, kw_only=True):
@@ -45,13 +46,15 @@ class ChatActivity(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """What an agent does on the way to its answer, for people who want to look; nothing is sent because of it.
 
     `text` is the thought, the arguments of the call as JSON, what the call gave, or why it gave nothing; a long one is
-    cut. A call and its outcome have the same `correlation_id`, and may arrive in either order.
+    cut. A call and its outcome have the same `correlation_id`, and may arrive in either order. `stream` is that of the
+    chunks of a thought, where it came in pieces.
     """
 
     activity: Literal["thought", "call", "result", "fault"]
     text: str
     tool_name: str = ""
     correlation_id: str | None = None
+    stream: str | None = None
 
 
 class ChatQuestion(Entry, frozen=True, kw_only=True, omit_defaults=True):

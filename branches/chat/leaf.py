@@ -125,6 +125,18 @@ class StreamingLeaf(Protocol):
 
 
 @runtime_checkable
+class ThinkingLeaf(StreamingLeaf, Protocol):
+    """A streaming leaf that also shows thoughts while they come. No other is told anything of them."""
+
+    async def show_thought(self, chunk: Record[ChatChunk | ChatStreamCompleted]) -> None:
+        """Show a piece of a thought, or that no more will come; it comes through the window, as text does.
+
+        The whole thought is a `ChatActivity` of the same `stream`, which replaces its pieces.
+        """
+        ...
+
+
+@runtime_checkable
 class ActiveLeaf(Protocol):
     """A leaf that also shows what an agent does on the way to its answer."""
 

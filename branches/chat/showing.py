@@ -9,7 +9,7 @@ from typing import cast
 import msgspec
 
 from branches.chat.entries import ChatChunk, ChatStreamCompleted
-from branches.chat.leaf import StreamingLeaf, WindowedLeaf
+from branches.chat.leaf import StreamingLeaf, ThinkingLeaf, WindowedLeaf
 from branches.chat.windows import Window, Windows
 from journals import Entry, Journal, Record
 from policies import Clock
@@ -21,7 +21,7 @@ Piece = Record[ChatChunk | ChatStreamCompleted]
 
 
 class Showing:
-    """Shows a leaf each stream through its window, in order and without a gap.
+    """Shows a leaf each stream through its window, in order and without a gap; thoughts only a leaf that wants them.
 
     Pieces travel at most once. So when one is missing, and for a stream that began before we listened, nothing more is
     shown until the message itself arrives: a text with a hole in it misleads.
@@ -32,7 +32,7 @@ class Showing:
         window = leaf.window if isinstance(leaf, WindowedLeaf) else Window()
         self._windows = Windows(window, clock, self._let_through, limit=_STREAMS)
         self._open: dict[str, _Open] = {}
-        self._queue: asyncio.Queue[Piece] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[bool, Piece]] = asyncio.Queue()
 
     def __repr__(self) -> str:
         return f"<Showing {len(self._open)} streams>"
@@ -55,13 +55,20 @@ class Showing:
                     await self._queue.join()
 
     async def _show(self) -> None:
+        thinking = self._leaf if isinstance(self._leaf, ThinkingLeaf) else None
         while True:
-            await self._leaf.show(await self._queue.get())
+            thought, piece = await self._queue.get()
+            if not thought:
+                await self._leaf.show(piece)
+            elif thinking is not None:
+                await thinking.show_thought(piece)
             self._queue.task_done()
 
     def _take(self, record: Record[Entry]) -> None:
         entry = record.entry
         if isinstance(entry, ChatChunk):
+            if entry.thought and not isinstance(self._leaf, ThinkingLeaf):
+                return
             stream = self._open.get(entry.stream)
             if stream is None and entry.index == 0:
                 stream = self._open[entry.stream] = _Open(cast("Record[ChatChunk]", record))
@@ -77,14 +84,16 @@ class Showing:
             rest = self._windows.complete(entry.stream)
             if rest:
                 self._let_through(entry.stream, rest)
+            thought = self._open[entry.stream].first.entry.thought
             self._forget(entry.stream)
-            self._queue.put_nowait(cast("Record[ChatStreamCompleted]", record))
+            self._queue.put_nowait((thought, cast("Record[ChatStreamCompleted]", record)))
 
     def _let_through(self, stream: str, text: str) -> None:
         known = self._open[stream]
-        entry = ChatChunk(stream=stream, index=known.shown, text=text)
+        thought = known.first.entry.thought
+        entry = ChatChunk(stream=stream, index=known.shown, text=text, thought=thought)
         known.shown += 1
-        self._queue.put_nowait(msgspec.structs.replace(known.first, entry=entry))
+        self._queue.put_nowait((thought, msgspec.structs.replace(known.first, entry=entry)))
 
     def _forget(self, stream: str) -> None:
         self._windows.complete(stream)

@@ -56,7 +56,12 @@ class ScriptedCrystal:
         """How many answers of the script were not asked for yet."""
         return max(0, len(self._script) - len(self.requests))
 
-    async def invoke(self, request: CrystalRequest, on_text: Callable[[str], None] | None = None) -> CrystalResponse:
+    async def invoke(
+        self,
+        request: CrystalRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_thought: Callable[[str], None] | None = None,
+    ) -> CrystalResponse:
         """The next answer. Raises `ScriptExhausted` when there is none, and the `CrystalError` that stands there."""
         self.requests.append(request)
         answer = self._next(request)
@@ -70,6 +75,7 @@ class ScriptedCrystal:
             answer = given if isinstance(given, CrystalResponse) else await given
         if self._usage is not None and answer.usage == Usage():
             answer = replace(answer, usage=self._usage)
+        await _tell(answer.thinking or "", on_thought)
         await _tell(answer.content or "", on_text)
         return answer
 
@@ -135,12 +141,12 @@ def at_once(*answers: Answer) -> list[Answer]:
     return [_together(answer, asked) for answer in answers]
 
 
-async def _tell(text: str, on_text: Callable[[str], None] | None) -> None:
+async def _tell(text: str, tell: Callable[[str], None] | None) -> None:
     """Stream a text, a line at a time."""
-    if on_text is None:
+    if tell is None:
         return
     for line in text.splitlines(keepends=True):
-        on_text(line)
+        tell(line)
         await asyncio.sleep(0)
 
 

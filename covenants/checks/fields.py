@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, get_args
@@ -10,6 +11,8 @@ import msgspec
 import msgspec.inspect as mi
 from msgspec.structs import FieldInfo
 
+from branches.agents.entries import AgentChunk, AgentThought
+from branches.chat.entries import ChatActivity
 from branches.manifest import Kind
 from covenants.checks.code import load_via
 from covenants.checks.scope import Line, Scope
@@ -27,9 +30,11 @@ from covenants.transform import (
     make_by_fields,
     make_fault,
     make_nothing,
+    make_text_only,
 )
 
 _GIVEN_TO_FAULTS = ("error", "code")
+_TEXT = re.compile(r"\btext\b")
 
 
 def compile_routes(scope: Scope) -> tuple[Route, ...]:
@@ -62,6 +67,8 @@ class _Compiler:
         fault_by = None if fault is None else make_fault(fault.kind.entry, self._fault_assignments(fault))
         if self._broken or make is None:
             return None
+        if self._source.kind.entry is AgentChunk and targets and not self._shows_thoughts(targets[0].instance):
+            make = make_text_only(make)
         return Route(
             name,
             self._source,
@@ -72,6 +79,23 @@ class _Compiler:
             via=options.via,
             max_hops=options.max_hops,
             from_beginning=options.start == "beginning",
+        )
+
+    def _shows_thoughts(self, chat: str) -> bool:
+        """Whether a thought's chunks may go where this route goes: only where the thought itself goes, as it is.
+
+        What a condition on its text would say, nobody knows before it is whole.
+        """
+        when = self._line.options.when
+        return self._line.options.via is None and any(
+            line.source.instance == self._source.instance
+            and line.source.kind.entry is AgentThought
+            and any(each.instance == chat and each.kind.entry is ChatActivity for each in line.targets)
+            and line.options.via is None
+            and "text" not in line.options.map
+            and (line.options.when is None or (line.options.when == when and not _TEXT.search(str(when))))
+            for line in self._scope.lines
+            if line.source is not None
         )
 
     def _make(self, targets: tuple[Endpoint, ...]) -> Make | None:

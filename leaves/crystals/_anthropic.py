@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, Usage
+from leaves.crystals._hearing import Piece, Thoughts
 from leaves.crystals._images import encoded
 from leaves.crystals._kept import Block, keep, restore
 from leaves.crystals._names import Names
@@ -168,17 +169,18 @@ class Assembling:
         self.message: dict[str, Any] = {"content": [], "usage": {}}
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: dict[int, list[str]] = {}
+        self._thoughts = Thoughts()
         self.complete = False
 
-    def take(self, event: Mapping[str, Any]) -> str:
-        """Add an event; gives the text that it brought."""
+    def take(self, event: Mapping[str, Any]) -> Piece:
+        """Add an event; gives what it brought."""
         type, index = event.get("type"), cast("int", event.get("index", 0))
         if type == "message_start":
             self.message["usage"].update(_known(event["message"].get("usage") or {}))
         elif type == "content_block_start":
             self._blocks[index] = dict(event["content_block"])
             self._pieces[index] = []
-            return self._blocks[index].get("text") or "" if self._blocks[index].get("type") == "text" else ""
+            return self._said(index, self._blocks[index])
         elif type == "content_block_delta":
             return self._delta(index, event["delta"])
         elif type == "content_block_stop":
@@ -191,20 +193,25 @@ class Assembling:
             for open_block in tuple(self._pieces):
                 self._close(open_block)
             self.message["content"] = [self._blocks[number] for number in sorted(self._blocks)]
-        return ""
+        return Piece()
 
-    def _delta(self, index: int, delta: Mapping[str, Any]) -> str:
+    def _delta(self, index: int, delta: Mapping[str, Any]) -> Piece:
         type, block = delta.get("type"), self._blocks[index]
         if type == "text_delta":
             block["text"] = (block.get("text") or "") + delta["text"]
-            return delta["text"]
-        if type == "input_json_delta":
+        elif type == "input_json_delta":
             self._pieces[index].append(delta["partial_json"])
         elif type == "thinking_delta":
             block["thinking"] = (block.get("thinking") or "") + delta["thinking"]
         elif type == "signature_delta":
             block["signature"] = delta["signature"]
-        return ""
+        return self._said(index, delta)
+
+    def _said(self, index: int, given: Mapping[str, Any]) -> Piece:
+        """What people may see of a block's beginning or delta: nothing of signatures, and of what is redacted."""
+        if given.get("type") in ("thinking", "thinking_delta"):
+            return Piece(thought=self._thoughts.take(index, given.get("thinking") or ""))
+        return Piece(given.get("text") or "") if given.get("type") in ("text", "text_delta") else Piece()
 
     def _close(self, index: int) -> None:
         """The input of a tool call is JSON text until it is whole, and stays it for the circle to refuse."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from branches.agents.crystal import CrystalRequest, CrystalResponse
 from leaves.crystals._completions import Assembling, build, read
 from leaves.crystals._failures import translated, unreachable
+from leaves.crystals._hearing import Hearing
 from leaves.crystals._images import Sight
 from leaves.crystals._names import Names
 from leaves.crystals._remote import RemoteCrystal
@@ -65,9 +66,7 @@ class CompatibleCrystal(RemoteCrystal):
     async def _disconnect(self, client: AsyncOpenAI) -> None:
         await client.close()
 
-    async def _ask(
-        self, client: Any, request: CrystalRequest, on_text: Callable[[str], None] | None
-    ) -> CrystalResponse:
+    async def _ask(self, client: Any, request: CrystalRequest, hearing: Hearing | None) -> CrystalResponse:
         import openai
 
         names = Names(tool.name for tool in request.tools)
@@ -75,16 +74,14 @@ class CompatibleCrystal(RemoteCrystal):
             name = self._name = self._name or await self._first_model(client)
             self.model = f"{self.provider}/{name}"
             body = {"model": name, **build(request, self.model, names, cache=self._cache)}
-            if on_text is None:
+            if hearing is None:
                 answer = await client.chat.completions.create(**body, extra_body=self._extra)
                 return read(answer.model_dump(exclude_none=True, warnings=False), names, self.model)
             assembling = Assembling()
             body |= {"stream": True, "stream_options": {"include_usage": True}}
             async with await client.chat.completions.create(**body, extra_body=self._extra) as stream:
                 async for chunk in stream:
-                    text = assembling.take(chunk.model_dump(exclude_none=True, warnings=False))
-                    if text:
-                        on_text(text)
+                    hearing.take(assembling.take(chunk.model_dump(exclude_none=True, warnings=False)))
         if not assembling.complete:
             raise unreachable(self._title, EOFError("the stream ended before the answer did"))
         return read(assembling.completion, names, self.model)

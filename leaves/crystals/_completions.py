@@ -9,11 +9,13 @@ import msgspec
 
 from branches.agents.crystal import CrystalRequest, CrystalResponse
 from branches.agents.normalise import openai_response
+from leaves.crystals._hearing import Piece
 from leaves.crystals._images import data_url
 from leaves.crystals._names import Names
 from leaves.crystals._transcript import Heard, Said, transcript
 
 _encoder = msgspec.json.Encoder(order="sorted")
+_THOUGHTS = ("reasoning_content", "reasoning")
 
 
 def build(request: CrystalRequest, model: str, names: Names, *, cache: bool = False) -> dict[str, Any]:
@@ -113,6 +115,7 @@ class Assembling:
         self._details: dict[Any, dict[str, Any]] = {}
         self._usage: Any = None
         self._finish: Any = None
+        self._thinks: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -127,8 +130,8 @@ class Assembling:
         message["reasoning_details"] = list(self._details.values())
         return {"choices": [{"message": message, "finish_reason": self._finish}], "usage": self._usage}
 
-    def take(self, chunk: Mapping[str, Any]) -> str:
-        """Add a chunk; gives the text that it brought."""
+    def take(self, chunk: Mapping[str, Any]) -> Piece:
+        """Add a chunk; gives what it brought. Of two names for the same thought the first that came is told."""
         self._usage = chunk.get("usage") or self._usage
         choices: list[dict[str, Any]] = chunk.get("choices") or [{}]
         choice = choices[0]
@@ -141,7 +144,10 @@ class Assembling:
             self._take_call(piece, position)
         for detail in delta.get("reasoning_details") or ():
             self._take_detail(detail)
-        return delta.get("content") or ""
+        if self._thinks is None:
+            self._thinks = next((name for name in _THOUGHTS if delta.get(name)), None)
+        thought = delta.get(self._thinks) if self._thinks is not None else None
+        return Piece(delta.get("content") or "", thought if isinstance(thought, str) else "")
 
     def _take_call(self, piece: Mapping[str, Any], position: int) -> None:
         """Some servers leave the index out, and send each call whole."""

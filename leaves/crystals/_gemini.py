@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, Usage
+from leaves.crystals._hearing import Piece
 from leaves.crystals._names import Names
 from leaves.crystals._transcript import Said, transcript
 
@@ -127,8 +128,8 @@ class Assembling:
         """Whether the answer has come to its end."""
         return self._finish is not None or self._blocked is not None
 
-    def take(self, chunk: Mapping[str, Any]) -> str:
-        """Add a chunk; gives the text that it brought."""
+    def take(self, chunk: Mapping[str, Any]) -> Piece:
+        """Add a chunk; gives what it brought."""
         self._usage = chunk.get("usage_metadata") or self._usage
         feedback = cast("Mapping[str, Any]", chunk.get("prompt_feedback") or {})
         if feedback.get("block_reason"):
@@ -139,21 +140,22 @@ class Assembling:
             self._finish = _word(candidate["finish_reason"])
             self._finish_message = candidate.get("finish_message") or ""
         parts = cast("Mapping[str, Any]", candidate.get("content") or {}).get("parts") or ()
-        return "".join(self._take(cast("Mapping[str, Any]", part)) for part in parts)
+        pieces = [self._take(cast("Mapping[str, Any]", part)) for part in parts]
+        return Piece("".join(piece.text for piece in pieces), "".join(piece.thought for piece in pieces))
 
-    def _take(self, part: Mapping[str, Any]) -> str:
+    def _take(self, part: Mapping[str, Any]) -> Piece:
         given = part.get("thought_signature")
         signature = base64.b64encode(given).decode() if given else None
         if part.get("thought"):
             self._thoughts.append(part.get("text") or "")
-            return ""
+            return Piece(thought=self._thoughts[-1])
         call = cast("Mapping[str, Any] | None", part.get("function_call"))
         if call is not None:
             id = call.get("id") or f"call_{len(self._calls) + 1}"
             arguments = msgspec.json.encode(call.get("args") or {}).decode()
             self._calls.append(ToolCall(id, self._names.back(call.get("name") or ""), arguments))
             self._marks.append(_Mark(call=id, signature=signature))
-            return ""
+            return Piece()
         text = part.get("text") or ""
         last = self._marks[-1] if self._marks else None
         if last is not None and last.text is not None and last.signature is None and (text or signature):
@@ -162,7 +164,7 @@ class Assembling:
             self._marks.append(_Mark(text=len(text), signature=signature))
         if text:
             self._texts.append(text)
-        return text
+        return Piece(text)
 
     def response(self) -> CrystalResponse:
         """All of it. Raises `CrystalError`: `refused`, or `invalid_response` where nothing was said."""

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, Sampling
 from branches.agents.insist import Insisting
 from branches.agents.permission import require_permission
+from leaves.crystals._hearing import Hearing
 from leaves.crystals._images import Sight, has_images, shown
 from leaves.crystals._wire import not_let_out, reaches
 
@@ -49,26 +50,32 @@ class RemoteCrystal(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.model}>"
 
-    async def invoke(self, request: CrystalRequest, on_text: Callable[[str], None] | None = None) -> CrystalResponse:
-        """See `Crystal.invoke`. Raises `ModelRequestForbidden` where requests to real models are forbidden."""
+    async def invoke(
+        self,
+        request: CrystalRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_thought: Callable[[str], None] | None = None,
+    ) -> CrystalResponse:
+        """See `ThinkingCrystal.invoke`. Raises `ModelRequestForbidden` where requests to real models are forbidden."""
         if request.tool_choice == "required" and request.tools and not self._forces:
-            return await Insisting(self).invoke(request, on_text)
+            return await Insisting(self).invoke(request, on_text, on_thought)
         if reaches():
             require_permission(self.provider)
         self._name_untaken(request.sampling)
+        hearing = Hearing(on_text, on_thought) if on_text or on_thought else None
         seen = replace(request, messages=shown(request.messages, self.sight))
         try:
-            return await self._send(seen, on_text)
+            return await self._send(seen, hearing)
         except CrystalError as error:
             if error.code != _BAD_REQUEST or not has_images(seen.messages):
                 raise
             # Or one picture that the provider cannot read would end every later episode of the conversation too.
             _log.warning("%s refused a request with images, and is asked without them: %s", self.model, error)
-        return await self._send(replace(request, messages=shown(request.messages, self.sight, refused=True)), on_text)
+        return await self._send(replace(request, messages=shown(request.messages, self.sight, refused=True)), hearing)
 
-    async def _send(self, request: CrystalRequest, on_text: Callable[[str], None] | None) -> CrystalResponse:
+    async def _send(self, request: CrystalRequest, hearing: Hearing | None) -> CrystalResponse:
         try:
-            return await self._ask(self._client(), request, on_text)
+            return await self._ask(self._client(), request, hearing)
         except CrystalError as error:
             kept_in = not_let_out(error)
             if kept_in is None:
@@ -90,10 +97,8 @@ class RemoteCrystal(ABC):
         """Close that client."""
 
     @abstractmethod
-    async def _ask(
-        self, client: Any, request: CrystalRequest, on_text: Callable[[str], None] | None
-    ) -> CrystalResponse:
-        """Make one request."""
+    async def _ask(self, client: Any, request: CrystalRequest, hearing: Hearing | None) -> CrystalResponse:
+        """Make one request; it streams where somebody hears it."""
 
     def _client(self) -> Any:
         loop = asyncio.get_running_loop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -13,6 +12,7 @@ from branches.agents.crystal import CrystalRequest, CrystalResponse
 from branches.secret import Secret
 from leaves.crystals._anthropic import Assembling, build, read
 from leaves.crystals._failures import translated, unreachable
+from leaves.crystals._hearing import Hearing
 from leaves.crystals._images import Sight
 from leaves.crystals._remote import RemoteCrystal
 from leaves.crystals._wire import make_client
@@ -109,9 +109,7 @@ class AnthropicCrystal(RemoteCrystal):
     async def _disconnect(self, client: AsyncAnthropic) -> None:
         await client.close()
 
-    async def _ask(
-        self, client: Any, request: CrystalRequest, on_text: Callable[[str], None] | None
-    ) -> CrystalResponse:
+    async def _ask(self, client: Any, request: CrystalRequest, hearing: Hearing | None) -> CrystalResponse:
         import anthropic
 
         built = build(request, self.model, cache=self.options.cache)
@@ -122,15 +120,13 @@ class AnthropicCrystal(RemoteCrystal):
             **built.body,
         }
         with translated(anthropic, _NAME):
-            if on_text is None:
+            if hearing is None:
                 message = await client.messages.create(**body)
                 return read(message.model_dump(exclude_none=True, warnings=False), built, self.model)
             assembling = Assembling()
             async with await client.messages.create(**body, stream=True) as stream:
                 async for event in stream:
-                    text = assembling.take(event.model_dump(exclude_none=True, warnings=False))
-                    if text:
-                        on_text(text)
+                    hearing.take(assembling.take(event.model_dump(exclude_none=True, warnings=False)))
         if not assembling.complete:
             raise unreachable(_NAME, EOFError("the stream ended before the answer did"))
         return read(assembling.message, built, self.model)

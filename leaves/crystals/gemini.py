@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -13,6 +12,7 @@ from branches.agents.crystal import CrystalError, CrystalRequest, CrystalRespons
 from branches.secret import Secret
 from leaves.crystals._failures import status_error, unreachable
 from leaves.crystals._gemini import Assembling, contents, tools
+from leaves.crystals._hearing import Hearing
 from leaves.crystals._images import Sight
 from leaves.crystals._names import Names
 from leaves.crystals._remote import RemoteCrystal
@@ -82,9 +82,7 @@ class GeminiCrystal(RemoteCrystal):
         sdk.close()
         await connection.aclose()
 
-    async def _ask(
-        self, client: Any, request: CrystalRequest, on_text: Callable[[str], None] | None
-    ) -> CrystalResponse:
+    async def _ask(self, client: Any, request: CrystalRequest, hearing: Hearing | None) -> CrystalResponse:
         import httpx2
         from google.genai import errors
 
@@ -96,19 +94,17 @@ class GeminiCrystal(RemoteCrystal):
         asked: dict[str, Any] = {"model": self.options.model, "contents": said, "config": config}
         assembling, models = Assembling(names, self.model), client[0].aio.models
         try:
-            if on_text is None:
+            if hearing is None:
                 assembling.take((await models.generate_content(**asked)).model_dump(exclude_none=True, warnings=False))
             else:
                 async for chunk in await models.generate_content_stream(**asked):
-                    text = assembling.take(chunk.model_dump(exclude_none=True, warnings=False))
-                    if text:
-                        on_text(text)
+                    hearing.take(assembling.take(chunk.model_dump(exclude_none=True, warnings=False)))
         except errors.APIError as error:
             raise _translated(error) from error
         except httpx2.TransportError as error:
             raise unreachable(_TITLE, error) from error
         except errors.UnknownApiResponseError as error:
-            if on_text is not None:
+            if hearing is not None:
                 raise unreachable(_TITLE, error) from error
             raise CrystalError("invalid_response", f"{_TITLE} answered with something unreadable: {error}") from error
         if not assembling.complete:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -12,6 +11,7 @@ from msgspec import Meta
 from branches.agents.crystal import CrystalRequest, CrystalResponse
 from branches.secret import Secret
 from leaves.crystals._failures import reported, translated, unreachable
+from leaves.crystals._hearing import Hearing, Piece, Thoughts
 from leaves.crystals._images import Sight
 from leaves.crystals._names import Names
 from leaves.crystals._remote import RemoteCrystal
@@ -99,22 +99,24 @@ class OpenAICrystal(RemoteCrystal):
     async def _disconnect(self, client: AsyncOpenAI) -> None:
         await client.close()
 
-    async def _ask(
-        self, client: Any, request: CrystalRequest, on_text: Callable[[str], None] | None
-    ) -> CrystalResponse:
+    async def _ask(self, client: Any, request: CrystalRequest, hearing: Hearing | None) -> CrystalResponse:
         import openai
 
         names = Names(tool.name for tool in request.tools)
         body = {**self._asked(request), **build(request, self.model, names)}
         with translated(openai, _TITLE):
-            if on_text is None:
+            if hearing is None:
                 response = await client.responses.create(**body)
                 return read(response.model_dump(exclude_none=True, warnings=False), names, self.model)
             whole: dict[str, Any] | None = None
+            thoughts = Thoughts()
             async with await client.responses.create(**body, stream=True) as stream:
                 async for event in stream:
                     if event.type == "response.output_text.delta":
-                        on_text(event.delta)
+                        hearing.take(Piece(event.delta))
+                    elif event.type == "response.reasoning_summary_text.delta":
+                        thought = thoughts.take((event.output_index, event.summary_index), event.delta)
+                        hearing.take(Piece(thought=thought))
                     elif event.type == "error":
                         raise reported(_TITLE, event.code or "", event.message)
                     elif event.type in _ENDS:

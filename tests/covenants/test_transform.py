@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from branches.agents.entries import AgentPrompt, AgentResponse, AgentThought, AgentToolCall, AgentToolFault
+from branches.agents.entries import AgentChunk, AgentPrompt, AgentResponse, AgentThought, AgentToolCall, AgentToolFault
 from branches.chat import ChatAfferent, ChatEfferentDraft
 from branches.chat.entries import ChatActivity
 from branches.manifest import Direction, Kind
@@ -194,6 +194,37 @@ def test_what_a_chat_gets_of_an_activity_can_be_said_in_the_file() -> None:
     assert route.apply(record(DONE[0][0])) == [ChatActivity(activity="thought", text="Thinking.")]
 
 
+THOUGHT = "  - AgentThought -> nowhere\n"
+CHUNKS = "  - AgentChunk -> ChatChunk\n"
+SHOWN = "  - AgentThought -> ChatActivity\n"
+AT_HOME = "    when: origin == 'chat'\n"
+LOUD = "    when: size(text) > 2\n"
+
+
+@pytest.mark.parametrize(
+    ("thoughts", "chunks", "goes"),
+    [
+        (SHOWN, CHUNKS, True),
+        (THOUGHT, CHUNKS, False),
+        ("  - route: AgentThought -> ChatActivity\n    map: {text: \"'Thinking.'\"}\n", CHUNKS, False),
+        ("  - route: AgentThought -> ChatActivity\n" + AT_HOME, CHUNKS, False),
+        ("  - route: AgentThought -> ChatActivity\n" + LOUD, "  - route: AgentChunk -> ChatChunk\n" + LOUD, False),
+        ("  - route: AgentThought -> ChatActivity\n" + AT_HOME, "  - route: AgentChunk -> ChatChunk\n" + AT_HOME, True),
+        (SHOWN, "  - route: AgentChunk -> ChatChunk\n    map: {text: \"'*'\"}\n", True),
+    ],
+    ids=["shown", "nowhere", "hidden", "elsewhere", "by what it says", "in the same place", "chunks changed"],
+)
+def test_a_thoughts_chunks_go_only_where_the_thought_itself_goes_as_it_is(
+    thoughts: str, chunks: str, goes: bool
+) -> None:
+    route = route_of(edited({THOUGHT: thoughts, CHUNKS: chunks}), "AgentChunk")
+    piece = AgentChunk(stream="s.thought", index=0, text="Hm.", thought=True)
+    made = route.apply(record(piece, origin="chat"))
+    assert [getattr(each, "thought", None) for each in made] == [True] * goes
+    text = AgentChunk(stream="s", index=0, text="Yes.")
+    assert [getattr(each, "thought", None) for each in route.apply(record(text, origin="chat"))] == [False]
+
+
 # From a tool call to a spell
 
 
@@ -237,7 +268,7 @@ def test_a_route_without_fault_gives_the_failure_back() -> None:
 # Functions of the user
 
 VIA = """\
-from branches.agents.entries import AgentPrompt, AgentResponse
+from branches.agents.entries import AgentChunk, AgentPrompt, AgentResponse
 from branches.chat import ChatAfferent, ChatEfferentDraft
 
 SECRET = 1

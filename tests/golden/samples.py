@@ -85,6 +85,14 @@ from policies._entries import (
 
 FOLDER = Path(__file__).parent
 
+_ADDED = {
+    "AgentChunk": ("thought",),
+    "AgentThought": ("stream",),
+    "ChatActivity": ("stream",),
+    "ChatChunk": ("thought",),
+}
+"""What kinds got beside attachments after they were released."""
+
 IMAGE = Attachment("chart.png", "image/png", b"\x89PNG\r\n\x1a\n\x00")
 
 SAMPLES: dict[str, tuple[Entry, ...]] = {
@@ -105,6 +113,8 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
         ChatAfferent(sender="ada", text="what is this?", attachments=(IMAGE,)),
         ChatEfferentDraft(text="a chart", attachments=(IMAGE,)),
         ChatEfferent(text="a chart", attachments=(IMAGE,)),
+        ChatActivity(activity="thought", text="I should look", stream="u-1.thought"),
+        ChatChunk(stream="u-1.thought", index=0, text="I ", thought=True),
     ),
     "agents": (
         AgentPrompt(sender="ada", text="what files are here?"),
@@ -147,6 +157,8 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
         AgentPrompt(sender="ada", text="what is this?", attachments=(IMAGE,)),
         AgentToolResult(correlation_id="c-1", result="attached", attachments=(IMAGE,)),
         AgentResponse(sender="agents", text="a chart", attachments=(IMAGE,)),
+        AgentThought(sender="agents", text="I should look", stream="u-1.thought"),
+        AgentChunk(stream="u-1.thought", index=0, text="I ", thought=True),
         ApprovalGiven(correlation_id="a-1", answer="yes", by="ada"),
         AgentToolResult(correlation_id="c-1", result={"entries": ["a.txt"]}),
         AgentToolFault(correlation_id="c-2", error="took too long", code="timeout"),
@@ -268,7 +280,7 @@ def registries() -> dict[str, EntryRegistry]:
 
 def path_of(journal: str, sample: Entry) -> Path:
     """Where the golden file of a sample stands: each kind has one a version, and one with what was added to that."""
-    added = "+attachments" if getattr(sample, "attachments", ()) else ""
+    added = "".join(f"+{name}" for name in _ADDED.get(sample.kind(), ("attachments",)) if getattr(sample, name, None))
     return FOLDER / journal / f"{sample.kind()}{added}.v{sample.schema_version}.json"
 
 

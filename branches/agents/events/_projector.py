@@ -84,7 +84,7 @@ class Events:
                 self._entity, self._call = cast.entity, root_call(cast)
             case CrystalCalled(summarises=False) as called:
                 yield from self._ask(called)
-            case AgentChunk() as chunk:
+            case AgentChunk(thought=False) as chunk:
                 yield from self._told(chunk.stream.rpartition(".")[0], [self._texts.take(chunk)])
             case AgentThought() as thought:
                 self._thoughts.append(thought.text)

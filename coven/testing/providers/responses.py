@@ -18,7 +18,7 @@ _LONGEST_ID: Final = 64
 
 
 class ResponsesFormat:
-    """`/responses`. Reasoning is encrypted, and stands before what it led to."""
+    """`/responses`. Reasoning is encrypted, and stands before what it led to; its summary has a part a paragraph."""
 
     def __init__(self, key: str) -> None:
         self._key = key
@@ -69,7 +69,7 @@ class ResponsesFormat:
                 require(isinstance(item["output"], str), f"input[{number}].output: must be a string")
                 answered.append(item["call_id"])
             elif type == "reasoning":
-                thought = "".join(part["text"] for part in item["summary"])
+                thought = "\n\n".join(part["text"] for part in item["summary"])
                 require(item.get("encrypted_content") == _encrypted(thought), "encrypted_content could not be verified")
                 following = items[number + 1] if number + 1 < len(items) else {}
                 follows = following.get("type") == "function_call" or following.get("role") == "assistant"
@@ -126,7 +126,7 @@ class ResponsesFormat:
                 {
                     "type": "reasoning",
                     "id": f"rs_{self._made}",
-                    "summary": [{"type": "summary_text", "text": reply.thinking}],
+                    "summary": [{"type": "summary_text", "text": part} for part in reply.thinking.split("\n\n")],
                     "encrypted_content": _encrypted(reply.thinking),
                 }
             )
@@ -165,6 +165,10 @@ class ResponsesFormat:
         for place, item in enumerate(items):
             yield made("response.output_item.added", output_index=place, item=item)
             where = {"item_id": item["id"], "output_index": place}
+            for number_of_part, part in enumerate(item.get("summary") or ()):
+                for piece in halves(part["text"]):
+                    summary: dict[str, Any] = {"summary_index": number_of_part, "delta": piece}
+                    yield made("response.reasoning_summary_text.delta", **where, **summary)
             if item["type"] == "function_call":
                 for piece in halves(item["arguments"]):
                     yield made("response.function_call_arguments.delta", **where, delta=piece)

@@ -95,9 +95,19 @@ class WebChat:
         """See `StreamingLeaf.show`. A stream that has ended waits for its message."""
         if isinstance(chunk.entry, ChatChunk):
             entry = chunk.entry
-            piece = Piece(stream=entry.stream, index=entry.index, text=entry.text, prompt=chunk.correlation_id)
+            piece = Piece(
+                stream=entry.stream,
+                index=entry.index,
+                text=entry.text,
+                prompt=chunk.correlation_id,
+                thought=entry.thought,
+            )
             for visit in self._visits.get(chunk.session, ()):
                 visit.show(piece)
+
+    async def show_thought(self, chunk: Record[ChatChunk | ChatStreamCompleted]) -> None:
+        """See `ThinkingLeaf.show_thought`: it grows in the fold above the answer."""
+        await self.show(chunk)
 
     def _tell(self, session: str) -> None:
         for visit in self._visits.get(session, ()):

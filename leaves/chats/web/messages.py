@@ -109,22 +109,27 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True, tag="answered", tag_fi
 
 
 class Active(msgspec.Struct, frozen=True, kw_only=True, tag="active", tag_field="type", omit_defaults=True):
-    """What the agent does on the way to its answer; the fields are those of `ChatActivity`, `call` names the call."""
+    """What the agent does on the way to its answer; the fields are those of `ChatActivity`, `call` names the call.
+
+    A thought replaces the pieces of its `stream`.
+    """
 
     position: int
     activity: str
     text: str
     tool_name: str = ""
     call: str | None = None
+    stream: str | None = None
 
 
-class Piece(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_field="type"):
-    """A piece of a text that is being written, for display only."""
+class Piece(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_field="type", omit_defaults=True):
+    """A piece of a text that is being written, or of a thought, for display only."""
 
     stream: str
     index: int
     text: str
     prompt: str | None
+    thought: bool = False
 
 
 class Forked(msgspec.Struct, frozen=True, kw_only=True, tag="forked", tag_field="type"):

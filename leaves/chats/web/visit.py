@@ -197,6 +197,7 @@ def told(record: Remembered, session: str) -> Said | Answered | Active:
             text=entry.text,
             tool_name=entry.tool_name,
             call=entry.correlation_id,
+            stream=entry.stream,
         )
     if isinstance(entry, ChatAnswer):
         if not here:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from branches.agents import CrystalError, CrystalRequest, Message, Usage
+from branches.agents import CrystalError, CrystalRequest, CrystalResponse, Message, Usage
 from branches.agents.gates import DONE
 from branches.agents.insist import Insisting
 from coven.testing import ScriptedCrystal, calls, finishes, says
@@ -31,6 +31,25 @@ async def test_the_text_beside_a_call_is_told() -> None:
     within = ScriptedCrystal([calls(("done", {"answer": "ok"}), text="one\ntwo")])
     await Insisting(within).invoke(REQUIRED, heard.append)
     assert heard == ["one\n", "two"]
+
+
+async def test_thoughts_are_told_of_the_answer_that_stands() -> None:
+    heard: list[str] = []
+    within = ScriptedCrystal([says("well", thinking="No call."), calls(("done", {"answer": "ok"}), thinking="A call.")])
+    await Insisting(within).invoke(REQUIRED, heard.append, heard.append)
+    assert heard == ["A call."]
+
+
+async def test_a_crystal_that_tells_no_thoughts_is_asked_as_it_can_be() -> None:
+    class Terse:
+        async def invoke(self, request: CrystalRequest, on_text: object = None) -> CrystalResponse:
+            assert callable(on_text)
+            on_text("so")
+            return calls(("done", {"answer": "ok"}), text="so", thinking="Hm.")
+
+    heard, thoughts = list[str](), list[str]()
+    response = await Insisting(Terse()).invoke(REQUIRED, heard.append, thoughts.append)
+    assert (heard, thoughts, response.thinking) == (["so"], [], "Hm.")
 
 
 async def test_a_crystal_that_never_calls_fails_clearly() -> None:

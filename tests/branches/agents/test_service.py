@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from branches.agents import AGENTS, AgentChunk, AgentResponse, AgentStreamCompleted
+from branches.agents import AGENTS, AgentChunk, AgentResponse, AgentStreamCompleted, AgentThought
 from branches.agents.crystal import CrystalRequest, CrystalResponse
 from branches.agents.internal import AgentsSettled, EntityCast
 from branches.agents.unanswered import SETTLED_SESSION
@@ -348,6 +348,47 @@ async def test_text_is_streamed_to_the_chunk_journal_while_it_comes() -> None:
     assert isinstance(completed.entry, AgentStreamCompleted)
     assert {piece.stream for piece in pieces} == {completed.entry.stream}
     assert {(r.session, r.correlation_id, r.origin) for r in records} == {("s", prompt.correlation_id, "chat")}
+
+
+async def test_a_thought_is_streamed_apart_from_the_text_and_ends_as_the_whole_one() -> None:
+    bench = Bench()
+    chunks = await MemoryStore().open("agents-chunks", AGENTS.registry(short_lived=True), short_lived=True)
+    thinking, text = "They ask.\nI echo.\n\nNo more.", "one\ntwo"
+    async with bench.serve(ScriptedCrystal([says(text, thinking=thinking)]), chunk_journal=chunks):
+        prompt = await bench.ask("go")
+        await bench.response(prompt)
+        completed = 0
+        async for record in chunks.tail(0):
+            completed += isinstance(record.entry, AgentStreamCompleted)
+            if completed == 2:
+                break
+    records = [record async for record in chunks.read()]
+    streams = {r.entry.stream: r.entry.thought for r in records if isinstance(r.entry, AgentChunk)}
+    ((thought_stream,), (text_stream,)) = ([s for s in streams if streams[s] is mark] for mark in (True, False))
+    for stream, whole in ((thought_stream, thinking), (text_stream, text)):
+        pieces = [r.entry for r in records if isinstance(r.entry, AgentChunk) and r.entry.stream == stream]
+        assert "".join(piece.text for piece in pieces) == whole
+        assert [piece.index for piece in pieces] == list(range(len(pieces)))
+        assert [r.entry for r in records if getattr(r.entry, "stream", "") == stream][-1] == AgentStreamCompleted(
+            stream=stream
+        )
+    (thought,) = await bench.records("AgentThought")
+    assert thought.entry == AgentThought(sender="agents", text=thinking, stream=thought_stream)
+    assert {(r.session, r.correlation_id, r.origin) for r in records} == {("s", prompt.correlation_id, "chat")}
+
+
+async def test_a_thought_that_came_whole_names_no_stream() -> None:
+    class Terse:
+        async def invoke(self, request: CrystalRequest, on_text: object = None) -> CrystalResponse:
+            return says("Yes.", thinking="Hm.")
+
+    bench = Bench()
+    chunks = await MemoryStore().open("agents-chunks", AGENTS.registry(short_lived=True), short_lived=True)
+    async with bench.serve(Terse(), chunk_journal=chunks):
+        await bench.response(await bench.ask("go"))
+    (thought,) = await bench.records("AgentThought")
+    assert thought.entry == AgentThought(sender="agents", text="Hm.")
+    assert [record async for record in chunks.read()] == []
 
 
 async def test_thousands_of_turns_cost_as_many_operations_each_as_the_first() -> None:

@@ -7,10 +7,12 @@ from collections import defaultdict
 from contextlib import asynccontextmanager
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from branches.chat import CHAT, ChatChunk, ChatStreamCompleted
 from branches.chat.showing import Showing
-from branches.chat.windows import Window
+from branches.chat.windows import Held, Window, take
 from coven.testing import ManualClock
 from journals import Journal, MemoryStore
 
@@ -44,6 +46,18 @@ class Windowed(Screen):
         self.window = window
 
 
+class Thoughtful(Windowed):
+    """A screen that shows thoughts too, apart from the texts."""
+
+    def __init__(self, window: Window) -> None:
+        super().__init__(window)
+        self.thoughts = Screen()
+
+    async def show_thought(self, chunk) -> None:
+        await self.thoughts.show(chunk)
+        self._changed.set()
+
+
 @pytest.fixture
 async def journal() -> Journal:
     return await MemoryStore().open("chat-chunks", CHAT.registry(short_lived=True), short_lived=True)
@@ -59,9 +73,12 @@ async def showing(journal: Journal, screen: Screen, clock: ManualClock | None = 
         await asyncio.wait([task])
 
 
-async def write(journal: Journal, stream: str, *texts: str, first: int = 0, complete: bool = True) -> None:
+async def write(
+    journal: Journal, stream: str, *texts: str, first: int = 0, complete: bool = True, thought: bool = False
+) -> None:
     for index, text in enumerate(texts, first):
-        await journal.append(ChatChunk(stream=stream, index=index, text=text), session=f"room of {stream}")
+        chunk = ChatChunk(stream=stream, index=index, text=text, thought=thought)
+        await journal.append(chunk, session=f"room of {stream}")
     if complete:
         await journal.append(ChatStreamCompleted(stream=stream), session=f"room of {stream}")
 
@@ -113,3 +130,64 @@ async def test_behind_a_missing_piece_nothing_is_shown_and_other_streams_go_on(j
         await write(journal, "whole", "x")
         await screen.until(lambda: screen.completed == ["whole"])
     assert screen.texts == {"gap": ["one"], "whole": ["x"]}
+
+
+async def test_a_thought_goes_through_the_same_window_and_its_end_drains_it(journal):
+    screen = Thoughtful(Window(sentence=True))
+    async with showing(journal, screen):
+        await write(journal, "a.thought", "Hm", "m. Two", " and", " three", thought=True)
+        await write(journal, "a", "Yes. ", "So")
+        await screen.until(lambda: screen.completed == ["a"])
+    assert screen.thoughts.texts == {"a.thought": ["Hmm. ", "Two and three"]}
+    assert screen.thoughts.completed == ["a.thought"]
+    assert screen.texts == {"a": ["Yes. ", "So"]}
+
+
+async def test_a_leaf_that_shows_no_thoughts_is_told_nothing_of_them(journal):
+    screen = Screen()
+    async with showing(journal, screen):
+        await write(journal, "a.thought", "They must ", "not know.", thought=True)
+        await write(journal, "a", "Yes.")
+        await screen.until(lambda: screen.completed)
+    assert (screen.texts, screen.completed) == ({"a": ["Yes."]}, ["a"])
+
+
+STREAMS = ("a", "a.thought", "b", "b.thought")
+WINDOWS = st.builds(Window, paragraph=st.booleans(), sentence=st.booleans(), max_chars=st.none() | st.integers(1, 5))
+PIECES = st.text(st.sampled_from("ab. \n"), min_size=1, max_size=8)
+
+
+@given(window=WINDOWS, order=st.lists(st.tuples(st.sampled_from(STREAMS), PIECES), max_size=30))
+def test_thoughts_and_answers_of_two_conversations_never_mix(window, order):
+    whole = {name: "".join(text for stream, text in order if stream == name) for name in STREAMS}
+    begun = {name for name, text in whole.items() if text}
+    alone = {name: alone_through(window, [text for stream, text in order if stream == name]) for name in begun}
+
+    async def interleaved() -> Thoughtful:
+        chunks = await MemoryStore().open("chat-chunks", CHAT.registry(short_lived=True), short_lived=True)
+        screen, next_index = Thoughtful(window), dict.fromkeys(STREAMS, 0)
+        async with showing(chunks, screen):
+            for name, text in order:
+                thought = name.endswith(".thought")
+                await write(chunks, name, text, first=next_index[name], complete=False, thought=thought)
+                next_index[name] += 1
+            for name in sorted(begun):
+                await write(chunks, name)
+            await screen.until(lambda: {*screen.completed, *screen.thoughts.completed} == begun)
+        return screen
+
+    screen = asyncio.run(interleaved())
+    shown = {**screen.texts, **screen.thoughts.texts}
+    assert {name: "".join(pieces) for name, pieces in shown.items()} == {name: whole[name] for name in begun}
+    assert shown == alone
+    assert not any(name.endswith(".thought") for name in screen.texts)
+    assert all(name.endswith(".thought") for name in screen.thoughts.texts)
+
+
+def alone_through(window: Window, texts: list[str]) -> list[str]:
+    """What goes through a window of a stream that is the only one."""
+    held, through = Held(), list[str]()
+    for text in texts:
+        pieces, held = take(window, held, text)
+        through += pieces
+    return [*through, held.text] if held.text else through

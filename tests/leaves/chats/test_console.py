@@ -15,7 +15,8 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from branches.chat import CHAT, ChatEfferentDraft
+from branches.chat import CHAT, ChatChunk, ChatEfferentDraft
+from branches.chat.entries import ChatActivity
 from branches.chat.leaf import DeliveryFailed
 from branches.chat.service import ChatService
 from branches.service import Finished
@@ -72,8 +73,11 @@ async def echo(journal: Journal) -> None:
 
 
 @asynccontextmanager
-async def conversing(journal: Journal, console: Console, other: Callable[[Journal], object] = echo):
-    service = asyncio.create_task(ChatService("chat", journal, console, owner="test").run(lambda: None))
+async def conversing(
+    journal: Journal, console: Console, other: Callable[[Journal], object] = echo, chunks: Journal | None = None
+):
+    chat = ChatService("chat", journal, console, owner="test", chunk_journal=chunks)
+    service = asyncio.create_task(chat.run(lambda: None))
     answering = asyncio.create_task(other(journal))
     try:
         async with asyncio.timeout(10):
@@ -97,6 +101,27 @@ async def test_each_line_is_answered_in_order_and_the_end_of_input_finishes(jour
             await service
     assert stdout.printed() == "<one>\n<two>\n<three>\n"
     assert await texts(journal) == ["one", "two", "three"]
+
+
+async def test_nothing_that_is_only_being_written_goes_down_a_pipe(journal, stdin, stdout):
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    chunks = await MemoryStore().open("chat-chunks", CHAT.registry(short_lived=True), short_lived=True)
+
+    async def think_and_echo(journal: Journal) -> None:
+        async for record in journal.tail(0, kinds=["ChatAfferent"]):
+            for index, text in enumerate(("A secret ", "thought.")):
+                chunk = ChatChunk(stream="s.thought", index=index, text=text, thought=True)
+                await chunks.append(chunk, session=record.session, cause=record)
+            await chunks.append(ChatChunk(stream="s", index=0, text="<o"), session=record.session, cause=record)
+            await journal.append(ChatActivity(activity="thought", text="A secret thought."), session=record.session)
+            await journal.append(ChatEfferentDraft(text="<one>"), session=record.session, cause=record)
+
+    async with conversing(journal, console, think_and_echo, chunks) as service:
+        stdin.type("one\n")
+        stdin.writer.close()
+        with pytest.raises(Finished):
+            await service
+    assert stdout.printed() == "<one>\n"
 
 
 async def test_the_next_line_is_sent_only_after_the_answer(journal, stdin, stdout):

@@ -62,9 +62,11 @@ class Room:
         found = await self.journal.wait_for(lambda r: r.kind == "ChatAfferent" and r.entry.text == text, timeout=20)
         return found.id
 
-    async def stream(self, prompt: str, *pieces: str, completed: bool = True, stream: str = "s") -> None:
+    async def stream(
+        self, prompt: str, *pieces: str, completed: bool = True, stream: str = "s", thought: bool = False
+    ) -> None:
         for index, piece in enumerate(pieces):
-            chunk = ChatChunk(stream=stream, index=index, text=piece)
+            chunk = ChatChunk(stream=stream, index=index, text=piece, thought=thought)
             await self.chunks.append(chunk, session="console", correlation_id=prompt)
         if completed:
             await self.chunks.append(ChatStreamCompleted(stream=stream), session="console", correlation_id=prompt)
@@ -121,6 +123,20 @@ async def test_text_stands_above_the_prompt_while_it_is_written_and_is_not_print
         await opened.heard("next")
     assert opened.terminal.text.count("One line.") == 1
     assert opened.terminal.text.count("that ends.") == 1
+
+
+async def test_a_thought_that_is_being_written_is_not_printed_and_does_not_disturb_the_answer(room):
+    async with room() as opened:
+        opened.terminal.type("hello\r")
+        prompt = await opened.heard("hello")
+        await opened.stream(prompt, "A secret thought.\n", completed=False, stream="s.thought", thought=True)
+        await opened.stream(prompt, "One line.\nAnd a li", completed=False)
+        await opened.terminal.drawn("And a li")
+        await opened.stream(prompt, "Another secret.\n", stream="s.thought2", thought=True)
+        await opened.say(prompt, "One line.\nAnd a line that ends.")
+        await opened.terminal.drawn("And a line that ends.")
+    assert "secret" not in opened.terminal.text
+    assert opened.terminal.text.count("One line.") == 1
 
 
 async def test_what_comes_without_a_stream_is_printed_with_its_sender(room):

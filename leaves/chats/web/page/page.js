@@ -140,8 +140,8 @@ function bubble(className, sender, content) {
 let work = null;
 const calls = new Map();
 
-function act({ activity, text: content, tool_name: name, call }) {
-  if (activity === "thought") { addWork("thought", "Thought", content); return; }
+function act({ activity, text: content, tool_name: name, call, stream }) {
+  if (activity === "thought") { think(stream, content); return; }
   let made = calls.get(call);
   if (made === undefined) { // an outcome may come before its call
     made = addWork("call", name ?? "", "");
@@ -160,6 +160,17 @@ function act({ activity, text: content, tool_name: name, call }) {
   tellWork();
 }
 
+// A thought that is whole; it replaces what of it was shown while it came.
+function think(stream, content) {
+  const shown = streams.get(stream);
+  if (stream !== undefined) ended.add(stream);
+  streams.delete(stream);
+  if (shown === undefined || shown.next === -1) { addWork("thought", "Thought", content); return; }
+  shown.made.item.classList.remove("open");
+  shown.made.gist.textContent = shown.made.body.firstChild.textContent = content;
+  tellWork();
+}
+
 // The names and values of a JSON object; none where the text is none, as when it was cut.
 function named(content) {
   try {
@@ -175,7 +186,7 @@ const readable = (content) => named(content)?.map(([name, value]) => `${name}: $
 function addWork(className, name, content) {
   if (work === null) {
     const item = element("li", "work"), folded = element("details");
-    work = { item, line: element("summary"), thoughts: 0, calls: 0, failed: 0 };
+    work = { item, line: element("summary"), thoughts: 0, calls: 0, failed: 0, all: [] };
     item.setAttribute("aria-live", "off");
     folded.append(work.line);
     item.append(folded);
@@ -196,7 +207,7 @@ function addWork(className, name, content) {
   item.append(line, made.body);
   const atEnd = isAtEnd();
   work.inside.append(item);
-  work.latest = made;
+  work.all.push(made);
   tellWork();
   if (atEnd) said.scrollTop = said.scrollHeight;
   return made;
@@ -207,10 +218,24 @@ function tellWork(finished = false) {
   const many = (count, one) => (count === 0 ? [] : [`${count} ${one}${count === 1 ? "" : "s"}`]);
   const counted = [...many(work.thoughts, "thought"), ...many(work.calls, "tool call")];
   if (work.failed > 0) counted.push(`${work.failed} failed`);
-  const { name, gist } = work.latest;
+  const { name, gist } = work.all.at(-1);
   work.item.classList.toggle("busy", !finished);
   if (finished) for (const each of work.inside.querySelectorAll(".open")) each.classList.remove("open");
   work.line.textContent = finished ? counted.join(", ") : `${name.textContent} ${gist.textContent}`.slice(0, 200);
+}
+
+// A thought that will not come whole.
+function forgetThought(made, its) {
+  if (!its.all.includes(made)) return;
+  its.all = its.all.filter((each) => each !== made);
+  its.thoughts -= 1;
+  made.item.remove();
+  if (its.all.length > 0) {
+    if (its === work) tellWork();
+    return;
+  }
+  its.item.remove();
+  if (its === work) work = null;
 }
 
 function finishWork() {
@@ -238,36 +263,51 @@ function own({ sender, text: content, files }) {
 const RICH_WHILE_WRITTEN = 10_000; // characters: a longer text is not read again with every piece, but at its end
 const RICH_AT_ALL = 100_000; // and one that would be too many elements for a browser stays plain
 
-// A text that is being written. One with a hole in it is not shown: the text itself will come.
-function grow({ stream, index, text: piece, prompt }) {
-  if (prompt !== null && ended.has(prompt)) return;
+// A text or a thought that is being written. One with a hole in it is not shown: it will come whole.
+function grow({ stream, index, text: piece, prompt, thought = false }) {
+  if (ended.has(stream) || (prompt !== null && ended.has(prompt))) return;
   let shown = streams.get(stream);
   if (shown === undefined) {
     if (index !== 0) return;
-    shown = { next: 0, prompt, text: "", item: bubble("theirs writing", "", "") };
-    shown.item.setAttribute("aria-live", "off");
-    shown.item.setAttribute("aria-busy", "true");
+    shown = { next: 0, prompt, text: "", ...(thought ? beginThought() : beginText()) };
     streams.set(stream, shown);
-    put(shown.item);
   }
   if (index !== shown.next) {
-    shown.item.remove();
+    shown.forget();
     shown.next = -1;
     return;
   }
   shown.next += 1;
   const atEnd = isAtEnd();
   shown.text += piece;
-  const body = shown.item.querySelector(".text");
-  if (shown.text.length < RICH_WHILE_WRITTEN) body.replaceChildren(...rich(shown.text));
+  const body = (shown.made?.body ?? shown.item).querySelector(".text");
+  if (thought) {
+    body.append(piece);
+    shown.made.gist.textContent = shown.text.slice(0, 200);
+    tellWork();
+  } else if (shown.text.length < RICH_WHILE_WRITTEN) body.replaceChildren(...rich(shown.text));
   else body.append(piece);
   if (atEnd) said.scrollTop = said.scrollHeight;
+}
+
+function beginText() {
+  const item = bubble("theirs writing", "", "");
+  item.setAttribute("aria-live", "off");
+  item.setAttribute("aria-busy", "true");
+  put(item);
+  return { item, forget: () => item.remove() };
+}
+
+function beginThought() {
+  const made = addWork("thought", "Thought", ""), its = work;
+  made.item.classList.add("open");
+  return { made, forget: () => forgetThought(made, its) };
 }
 
 function forgetStreams(prompt) {
   for (const [stream, shown] of streams) {
     if (prompt === undefined || shown.prompt === prompt) {
-      shown.item.remove();
+      shown.forget();
       streams.delete(stream);
     }
   }

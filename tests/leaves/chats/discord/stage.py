@@ -68,10 +68,12 @@ class Stage:
         draft = ChatEfferentDraft(text=text, sender="keeper")
         await self.journal.append(draft, session=prompt.session, cause=prompt)
 
-    async def write(self, prompt: Record, stream: str, *texts: str, first: int = 0, complete: bool = False) -> None:
+    async def write(
+        self, prompt: Record, stream: str, *texts: str, first: int = 0, complete: bool = False, thought: bool = False
+    ) -> None:
         """The agent is writing."""
         for index, text in enumerate(texts, first):
-            chunk = ChatChunk(stream=stream, index=index, text=text)
+            chunk = ChatChunk(stream=stream, index=index, text=text, thought=thought)
             await self.chunks.append(chunk, session=prompt.session, cause=prompt)
         if complete:
             await self.chunks.append(ChatStreamCompleted(stream=stream), session=prompt.session, cause=prompt)

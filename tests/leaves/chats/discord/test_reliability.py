@@ -196,6 +196,27 @@ async def test_an_answer_is_edited_while_it_is_being_written_and_ends_as_the_mes
     assert message.history == [f"One. {CURSOR}", f"One. Two. Three. {CURSOR}"]
 
 
+async def test_a_thought_is_not_shown_as_the_answer_and_does_not_disturb_it(stage):
+    clock = ManualClock()
+    async with stage.bot(clock=clock):
+        await stage.discord.say("write")
+        (prompt,) = await stage.prompts(1)
+        await stage.write(prompt, "s.thought", "A secret ", "thought. ", thought=True)
+        await stage.write(prompt, "s", "One. ")
+        (message,) = await stage.discord.until(stage.messages)
+        assert message.text == f"One. {CURSOR}"
+        await stage.write(prompt, "s.thought", "Another one. ", first=2, thought=True, complete=True)
+        await stage.write(prompt, "s", "Two. ", first=1)
+        await asyncio.wait_for(written(stage, 6), 10)
+        await clock.until_pending()
+        clock.advance(1.5)
+        await stage.discord.until(lambda: message.text == f"One. Two. {CURSOR}")
+        await stage.answer(prompt, "One. Two. Done.")
+        await stage.delivered(1)
+    assert stage.said() == ["One. Two. Done."]
+    assert message.history == [f"One. {CURSOR}", f"One. Two. {CURSOR}"]
+
+
 async def written(stage, count: int) -> None:
     """So many chunks went by."""
     async for record in stage.chunks.tail(0):

@@ -323,6 +323,27 @@ async def test_where_history_may_not_be_read_only_what_is_in_doubt_is_sent_again
     assert stage.messages()[0] is first
 
 
+async def test_a_thought_is_not_shown_as_the_answer_and_does_not_disturb_it(stage):
+    clock = ManualClock()
+    async with stage.bot(clock=clock):
+        await stage.slack.say("write")
+        (prompt,) = await stage.prompts(1)
+        await stage.write(prompt, "s.thought", "A secret ", "thought. ", thought=True)
+        await stage.write(prompt, "s", "One. ")
+        (message,) = await stage.slack.until(stage.messages)
+        assert message.text == f"One. {CURSOR}"
+        await stage.write(prompt, "s.thought", "Another one. ", first=2, thought=True, complete=True)
+        await stage.write(prompt, "s", "Two. ", first=1)
+        await asyncio.wait_for(stage.written(6), 10)
+        await clock.until_pending()
+        clock.advance(2)
+        await stage.slack.until(lambda: message.text == f"One. Two. {CURSOR}")
+        await stage.answer(prompt, "One. Two. Done.")
+        await stage.delivered(1)
+    assert stage.said() == ["One. Two. Done."]
+    assert message.history == [f"One. {CURSOR}", f"One. Two. {CURSOR}"]
+
+
 async def test_an_answer_is_edited_while_it_is_being_written_and_ends_as_the_message(stage):
     clock = ManualClock()
     async with stage.bot(clock=clock):

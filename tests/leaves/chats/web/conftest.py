@@ -28,13 +28,22 @@ class Place:
         draft = ChatEfferentDraft(text=text, sender="hearth")
         await self.journal.append(draft, session=session, correlation_id=prompt)
 
-    async def write(self, session: str, *pieces: str, prompt: str, first: int = 0) -> None:
+    async def write(self, session: str, *pieces: str, prompt: str, first: int = 0, thought: str | None = None) -> None:
         for index, piece in enumerate(pieces, first):
-            chunk = ChatChunk(stream=f"stream of {prompt}", index=index, text=piece)
+            stream = f"stream of {prompt}" if thought is None else thought
+            chunk = ChatChunk(stream=stream, index=index, text=piece, thought=thought is not None)
             await self.chunks.append(chunk, session=session, correlation_id=prompt)
 
-    async def act(self, session: str, activity: str, text: str, tool_name: str = "", call: str | None = None) -> None:
-        entry = ChatActivity(activity=activity, text=text, tool_name=tool_name, correlation_id=call)
+    async def act(
+        self,
+        session: str,
+        activity: str,
+        text: str,
+        tool_name: str = "",
+        call: str | None = None,
+        stream: str | None = None,
+    ) -> None:
+        entry = ChatActivity(activity=activity, text=text, tool_name=tool_name, correlation_id=call, stream=stream)
         await self.journal.append(entry, session=session)
 
     async def ask(self, session: str, question: str, *choices: str, id: str = "question-1") -> None:

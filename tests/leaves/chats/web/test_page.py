@@ -114,6 +114,61 @@ async def test_thoughts_and_calls_stand_folded_above_the_answer_while_it_is_made
         assert tab.complaints == []
 
 
+THOUGHTS = "[...document.querySelectorAll('.work .thought .text')].map((each) => each.textContent)"
+
+
+async def test_a_thought_grows_in_the_fold_and_the_whole_one_replaces_it(place, tab):
+    async with place() as opened:
+        await tab.open(opened.address)
+        prompt = await talk(opened, tab)
+        await opened.write(prompt.session, "They want ", "<b>milk</b>", prompt=prompt.id, thought="t-1")
+        await tab.until(f"{THOUGHTS}.join() === 'They want <b>milk</b>'")
+        folded = "document.querySelector('.work > details')"
+        assert await tab.value(f"{folded}.firstChild.textContent") == "Thought They want <b>milk</b>"
+        assert await tab.value(f"{folded}.open") is False
+        assert await tab.value("document.querySelectorAll('.work .thought.open').length") == 1
+        await opened.write(prompt.session, "Let me", prompt=prompt.id)
+        await tab.until("document.querySelector('.writing .text')?.textContent === 'Let me'")
+        await opened.write(prompt.session, " today", prompt=prompt.id, first=2, thought="t-1")
+        await tab.until(f"{THOUGHTS}.join() === 'They want <b>milk</b> today'")
+        assert await tab.value("document.querySelector('.writing .text').textContent") == "Let me"
+        await opened.act(prompt.session, "thought", "They want milk today.", stream="t-1")
+        await tab.until(f"{THOUGHTS}.join() === 'They want milk today.'")
+        assert await tab.value("document.querySelectorAll('.work .thought.open').length") == 0
+        await opened.write(prompt.session, " too late", prompt=prompt.id, first=3, thought="t-1")
+        await opened.write(prompt.session, "again", prompt=prompt.id, thought="t-1")
+        await opened.write(prompt.session, "An attempt that ", prompt=prompt.id, thought="t-2")
+        await tab.until(f"{THOUGHTS}.length === 2")
+        await opened.say(prompt.session, "Let me see.", prompt=prompt.id)
+        for _ in range(2):
+            await tab.shows("Let me see.")
+            assert await tab.value("[...document.querySelectorAll('#said > li')].map((li) => li.className).join()") == (
+                "mine,work,theirs"
+            )
+            assert await tab.value(THOUGHTS) == ["They want milk today."]
+            assert await tab.value(f"{folded}.firstChild.textContent") == "1 thought"
+            await tab.reload()
+        assert tab.complaints == []
+
+
+async def test_a_thought_with_a_hole_in_it_is_not_shown_until_it_is_whole(place, tab):
+    async with place() as opened:
+        await tab.open(opened.address)
+        prompt = await talk(opened, tab)
+        await opened.write(prompt.session, "First ", prompt=prompt.id, thought="t-1")
+        await tab.until(f"{THOUGHTS}.join() === 'First '")
+        await opened.write(prompt.session, "third", prompt=prompt.id, first=2, thought="t-1")
+        await opened.write(prompt.session, "Mean", prompt=prompt.id, thought="t-2")
+        await opened.write(prompt.session, "while", prompt=prompt.id, first=1, thought="t-2")
+        await tab.until(f"{THOUGHTS}.includes('Meanwhile')")
+        await opened.act(prompt.session, "thought", "First second third", stream="t-1")
+        await tab.until(f"{THOUGHTS}.includes('First second third')")
+        await opened.say(prompt.session, "So.", prompt=prompt.id)
+        await tab.shows("So.")
+        assert await tab.value(THOUGHTS) == ["First second third"]
+        assert tab.complaints == []
+
+
 async def test_an_outcome_that_comes_before_its_call_finds_its_place(place, tab):
     async with place() as opened:
         await tab.open(opened.address)
