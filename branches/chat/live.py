@@ -13,11 +13,12 @@ from typing import Generic, Protocol, TypeVar
 from branches.chat.entries import ChatChunk, ChatStreamCompleted
 from branches.chat.leaf import DeliveryFailed
 from journals import Record
-from policies import Clock
+from policies import Clock, sleep_until
 
 CURSOR = "▌"
 """Stands at the end of a message that is still being written."""
 _REMEMBERED = 10_000
+_AWAY_S = 5.0
 _log = logging.getLogger("coven.chat")
 
 Id = TypeVar("Id")
@@ -25,6 +26,12 @@ Id = TypeVar("Id")
 
 class Away(Exception):
     """The platform did not answer, or not well: what was asked may have happened or not."""
+
+
+async def until_back(clock: Clock, error: Away) -> None:
+    """Wait before a platform that is away is asked again, and say so in the log."""
+    _log.warning("%s; trying again", error)
+    await sleep_until(clock, clock.now() + _AWAY_S)
 
 
 class Room(Protocol[Id]):

@@ -18,16 +18,17 @@ from branches.chat.forks import Wish
 from branches.chat.inbox import Inbox
 from branches.chat.incoming import author, is_meant, prompt
 from branches.chat.leaf import ChatPort, DeliveryFailed, ForkRefused
-from branches.chat.live import Away, Shown, Writings
+from branches.chat.live import Away, Writings, until_back
 from branches.chat.questions import NOT_YOURS, Answered, OpenQuestions
 from branches.chat.sessions import conversation_of
 from branches.chat.windows import Window
 from branches.secret import Secret
 from journals import InvalidEntry, Record
 from leaves.chats.discord.options import TOKEN, DiscordOptions
-from leaves.chats.discord.outgoing import Part, buttons, nonce, parts, to_the_letter, unfinished
+from leaves.chats.discord.outgoing import buttons, parts, to_the_letter, unfinished
 from leaves.chats.discord.pace import Pace, can_wait
-from leaves.chats.discord.recovery import before
+from leaves.chats.discord.recovery import snowflake
+from leaves.chats.discord.sending import Room, Sending
 from policies import Clock, SystemClock, sleep_until
 
 if TYPE_CHECKING:
@@ -40,9 +41,6 @@ TYPING_EVERY_S = 8.0
 TYPING_AT_MOST_S = 600.0
 _COMMAND = "ask:"
 _REMEMBERED = 10_000
-_AWAY_S = 5.0
-_EPOCH_MS = 1_420_070_400_000
-_CLOCKS_DIFFER_S = 60.0
 _log = logging.getLogger("coven.chat")
 
 T = TypeVar("T")
@@ -66,7 +64,6 @@ class Discord:
     def _begin(self) -> None:
         """Nothing is known of the world: a start, also one after a failure."""
         self._last: dict[int, int] = {}
-        self._known: OrderedDict[str, None] = OrderedDict()
         self._typing: dict[str, asyncio.Task[None]] = {}
         self._asked: OrderedDict[str, int | None] = OrderedDict()
         self._open = OpenQuestions()
@@ -89,7 +86,7 @@ class Discord:
         self._port = port
         self._began = time.time()
         since = self._began - self._options.catch_up_s
-        self._taken, self._since = await port.taken_since(since), _snowflake(since)
+        self._taken, self._since = await port.taken_since(since), snowflake(since)
         connections = 0
 
         def connected() -> None:
@@ -113,6 +110,7 @@ class Discord:
             async with bot, asyncio.TaskGroup() as self._tasks:
                 self._bot, self._inbox = bot, Inbox(self._tasks, self._handle)
                 self._writings: Writings[int] = Writings(self._tasks, unfinished, self._clock, options.edit_every_s)
+                self._sending = Sending(bot, self._writings, self._clock)
                 for waiting in self._taken.waiting:
                     self._expect(waiting.id, waiting.session, waiting.entry)
                 await bot.start(self._token.reveal())
@@ -120,8 +118,7 @@ class Discord:
 
     async def deliver(self, message: Record[ChatEfferent]) -> str | None:
         """See `ChatLeaf.deliver`; gives the id of the answer's first message. Waits as long as Discord is away."""
-        channel, bot = _channel(message.session), self._connected
-        asked = message.entry.question
+        channel, asked = _channel(message.session), message.entry.question
         wanted = parts(
             to_the_letter(message.entry.text) if asked is not None and message.entry.choices else message.entry.text,
             attach_over=self._options.attach_over,
@@ -133,7 +130,7 @@ class Discord:
             self._open.add(message)
         reply_to = await self._reply_to(message)
         async with self._writings.answering(message.correlation_id or message.id) as shown:
-            ids = await self._bring(bot, channel, message, wanted, reply_to, shown)
+            ids = await self._sending.bring(channel, message, wanted, reply_to, shown)
         self._asked.pop(message.correlation_id or "", None)
         self._stop_typing(message.correlation_id)
         return str(ids[0])
@@ -146,7 +143,7 @@ class Discord:
         """See `StreamingLeaf.show`."""
         key = chunk.correlation_id or ""
         if self._options.stream and self._writings.show(
-            chunk, lambda: _Room(self._connected, _channel(chunk.session), self._asked.get(key))
+            chunk, lambda: Room(self._connected, _channel(chunk.session), self._asked.get(key))
         ):
             self._stop_typing(key)
 
@@ -154,65 +151,6 @@ class Discord:
     def _connected(self) -> Bot:
         assert self._bot is not None, "deliver and show are called while run is"
         return self._bot
-
-    async def _bring(
-        self,
-        bot: Bot,
-        channel: int,
-        message: Record[ChatEfferent],
-        wanted: list[Part],
-        reply_to: int | None,
-        shown: Shown[int],
-    ) -> list[int]:
-        """Send an answer, of which messages may have been `shown` while it was being written."""
-        sent, there = list[int](), shown.messages
-        about = message.correlation_id or message.session
-        looked = about in self._known and not shown.lost
-        self._know(about)
-        while True:
-            try:
-                if not looked:
-                    sent, there = await self._find(bot, channel, message, wanted, reply_to)
-                    looked = True
-                return await self._send(bot, channel, message, wanted, reply_to, sent, there)
-            except Away as error:
-                looked, sent = False, []
-                await self._away(error)
-
-    async def _send(
-        self,
-        bot: Bot,
-        channel: int,
-        message: Record[ChatEfferent],
-        wanted: list[Part],
-        reply_to: int | None,
-        sent: list[int],
-        there: list[int],
-    ) -> list[int]:
-        """Bring the answer: what was sent stays, what was being written becomes it, the rest is new."""
-        ids = list(sent)
-        for number, part in enumerate(wanted[len(sent) :], len(sent)):
-            if there and await bot.edit(channel, there[0], part):
-                ids.append(there.pop(0))
-                continue
-            del there[:1]
-            ids.append(await bot.send(channel, part, nonce(message.id, number), reply_to if number == 0 else None))
-        while there:
-            await bot.delete(channel, there[0])
-            del there[0]
-        return ids
-
-    async def _find(
-        self, bot: Bot, channel: int, message: Record[ChatEfferent], wanted: list[Part], reply_to: int | None
-    ) -> tuple[list[int], list[int]]:
-        """What was sent of this answer before, and what is left of it that was still being written."""
-        committed = message.time - _CLOCKS_DIFFER_S
-        found = {said.id: said for said in await bot.ours(channel, _snowflake(committed))}
-        if reply_to is not None:
-            found |= {said.id: said for said in await bot.ours(channel, reply_to)}
-        for id in self._writings.messages:
-            found.pop(id, None)
-        return before([found[id] for id in sorted(found)], [part.text for part in wanted], reply_to, committed)
 
     async def _reply_to(self, message: Record[ChatEfferent]) -> int | None:
         """The message that this one answers, where that is a message."""
@@ -339,7 +277,7 @@ class Discord:
         if not isinstance(record.entry, ChatAfferent):
             return
         if record.time >= self._began:
-            self._know(record.id)
+            self._sending.know(record.id)
         self._expect(record.id, record.session, record.entry)
         if record.id not in self._typing:
             self._typing[record.id] = self._tasks.create_task(self._type(record.id, channel))
@@ -350,12 +288,6 @@ class Discord:
         self._asked[prompt] = _message_id(asked)
         if len(self._asked) > _REMEMBERED:
             self._asked.popitem(last=False)
-
-    def _know(self, about: str) -> None:
-        """Of the answers to this prompt, or of a conversation, nothing stands on Discord that we do not know of."""
-        self._known[about] = None
-        if len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
 
     async def _type(self, key: str, channel: int) -> None:
         """Show that an answer is awaited. It is a courtesy: when Discord refuses, nothing is shown."""
@@ -388,36 +320,13 @@ class Discord:
             except DeliveryFailed:
                 return []
             except Away as error:
-                await self._away(error)
-
-    async def _away(self, error: Away) -> None:
-        _log.warning("%s; trying again", error)
-        await sleep_until(self._clock, self._clock.now() + _AWAY_S)
+                await until_back(self._clock, error)
 
 
 class _Before(NamedTuple):
     """What was said in a channel before this life began."""
 
     channel: int
-
-
-class _Room:
-    """Where one answer is shown while it is being written."""
-
-    def __init__(self, bot: Bot, channel: int, reply_to: int | None) -> None:
-        self._bot, self._channel, self._reply_to = bot, channel, reply_to
-
-    async def begin(self, stream: str, number: int, text: str) -> int:
-        reply_to = self._reply_to if number == 0 else None
-        with can_wait():
-            return await self._bot.send(self._channel, Part(text), nonce(stream, number), reply_to)
-
-    async def change(self, message: int, text: str) -> object:
-        with can_wait():
-            return await self._bot.edit(self._channel, message, Part(text))
-
-    async def remove(self, message: int) -> None:
-        await self._bot.delete(self._channel, message)
 
 
 def _channel(session: str) -> int:
@@ -448,8 +357,3 @@ def _forked(name: str, wanted: Wish) -> str:
 def _message_id(asked: ChatAfferent) -> int | None:
     id = asked.message_id or ""
     return int(id) if id.isascii() and id.isdigit() else None
-
-
-def _snowflake(time: float) -> int:
-    """The smallest id that Discord gives at this time."""
-    return max(0, int(time * 1000) - _EPOCH_MS) << 22

@@ -7,6 +7,8 @@ from typing import Protocol
 
 from leaves.chats.discord.outgoing import is_unfinished
 
+_EPOCH_MS = 1_420_070_400_000
+
 
 class Ours(Protocol):
     """A message of ours."""
@@ -30,6 +32,11 @@ class Ours(Protocol):
     def touched(self) -> float:
         """When it was sent or last edited, in seconds since the epoch."""
         ...
+
+
+def snowflake(time: float) -> int:
+    """The smallest id that Discord gives at this time."""
+    return max(0, int(time * 1000) - _EPOCH_MS) << 22
 
 
 def before(

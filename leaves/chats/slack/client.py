@@ -16,7 +16,7 @@ from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from branches.attachment import Attachment
 from branches.chat.leaf import DeliveryFailed
-from branches.chat.live import Away
+from branches.chat.live import Away, until_back
 from leaves.chats.slack.incoming import Place, SlackFile
 from leaves.chats.slack.mrkdwn import escape
 from leaves.chats.slack.outgoing import Mark, Part, linked, mark_of
@@ -98,8 +98,7 @@ class Bot:
                 response = await self._ask("auth.test", "", self._web.auth_test)
                 break
             except Away as error:
-                _log.warning("%s; trying again", error)
-                await sleep_until(self._clock, self._clock.now() + 5.0)
+                await until_back(self._clock, error)
         self._user = str(response["user_id"])
         scopes = str(response.headers.get("x-oauth-scopes", "chat:write"))
         if "chat:write" not in {scope.strip() for scope in scopes.split(",")}:

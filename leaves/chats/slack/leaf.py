@@ -20,7 +20,7 @@ from branches.chat.forks import Wish, wish
 from branches.chat.inbox import Inbox
 from branches.chat.incoming import Where, author, is_meant, prompt
 from branches.chat.leaf import ChatPort, DeliveryFailed, ForkRefused
-from branches.chat.live import Away, Shown, Writings
+from branches.chat.live import Away, Writings
 from branches.chat.questions import NOT_YOURS, Answered, OpenQuestions
 from branches.chat.sessions import conversation_of
 from branches.chat.windows import Window
@@ -29,9 +29,9 @@ from journals import Entry, InvalidEntry, Record
 from leaves.chats.slack.incoming import Command, Interaction, Message, Place, SlackFile
 from leaves.chats.slack.mrkdwn import escape, mentioned, readable
 from leaves.chats.slack.options import APP_TOKEN, BOT_TOKEN, SlackOptions
-from leaves.chats.slack.outgoing import Mark, Part, answered, asking, parts, pressed, unfinished
-from leaves.chats.slack.recovery import before
-from policies import Clock, SystemClock, sleep_until
+from leaves.chats.slack.outgoing import answered, asking, parts, pressed, unfinished
+from leaves.chats.slack.sending import Room, Sending
+from policies import Clock, SystemClock
 
 if TYPE_CHECKING:
     from leaves.chats.slack.client import Bot
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 SESSION = "slack:"
 _PLACE = re.compile(rf"{SESSION}(?P<channel>[A-Z0-9]+)(?::(?P<thread>\d+\.\d+))?")
 _REMEMBERED = 10_000
-_AWAY_S = 5.0
-_CLOCKS_DIFFER_S = 60.0
 _REDELIVERED_S = 3600.0  # Slack gives up much earlier
 _log = logging.getLogger("coven.chat")
 
@@ -68,7 +66,6 @@ class Slack:
         """Nothing is known of the world: a start, also one after a failure."""
         self._bot: Bot | None = None
         self._heard: OrderedDict[str, None] = OrderedDict()
-        self._known: OrderedDict[str | None, None] = OrderedDict()
         self._open = OpenQuestions()
 
     def __repr__(self) -> str:
@@ -93,6 +90,7 @@ class Slack:
             await bot.sign_in()
             self._bot, self._inbox = bot, Inbox(tasks, self._handle)
             self._writings: Writings[str] = Writings(tasks, unfinished, self._clock, self._options.edit_every_s)
+            self._sending = Sending(bot, port, self._writings, self._clock, self._began)
             self._socket = Socket(bot.address, self._take, self._clock)
             await self._socket.run(ready)
 
@@ -107,7 +105,7 @@ class Slack:
         if entry.question is not None:
             self._open.add(message)
         async with self._writings.answering(message.correlation_id or message.id) as shown:
-            return await self._bring(place, message, wanted, shown)
+            return await self._sending.bring(place, message, wanted, shown)
 
     async def remind(self, message: Record[ChatEfferent]) -> None:
         """See `RemindingLeaf.remind`: it stands in its channel, and its buttons work."""
@@ -117,62 +115,12 @@ class Slack:
         """See `StreamingLeaf.show`."""
         if self._options.stream:
             key = chunk.correlation_id or ""
-            self._writings.show(chunk, lambda: _Room(self._connected, _place(chunk.session), key))
+            self._writings.show(chunk, lambda: Room(self._connected, _place(chunk.session), key))
 
     @property
     def _connected(self) -> Bot:
         assert self._bot is not None, "deliver and show are called while run is"
         return self._bot
-
-    async def _bring(self, place: Place, message: Record[ChatEfferent], wanted: list[Part], shown: Shown[str]) -> str:
-        """Send an answer, of which messages may have been `shown` while it was being written.
-
-        Of an answer to a prompt of this life, or that was committed in it, nothing stands there that we do not know of.
-        """
-        sent, there = dict[int, str](), shown.messages
-        ours = message.correlation_id in self._known or message.time > self._began + _CLOCKS_DIFFER_S
-        looked = ours and not shown.lost
-        while True:
-            try:
-                if not looked:
-                    found, left = await self._find(place, message)
-                    sent = {**found, **sent}  # what we know ourselves counts also where nothing may be read
-                    there = [ts for ts in dict.fromkeys([*there, *left]) if ts not in sent.values()]
-                    looked = True
-                return await self._send(place, message, wanted, sent, there)
-            except Away as error:
-                looked = False
-                await self._away(error)
-
-    async def _send(
-        self,
-        place: Place,
-        message: Record[ChatEfferent],
-        wanted: list[Part],
-        sent: dict[int, str],
-        there: list[str],
-    ) -> str:
-        """Bring the answer: what was sent stays, what was being written becomes it, the rest is new."""
-        bot = self._connected
-        for number, part in enumerate(wanted):
-            mark = Mark(message.id, message.correlation_id or message.id, number)
-            while number not in sent and there and not part.files:
-                if await bot.edit(place, there[0], part, mark):
-                    sent[number] = there[0]
-                del there[0]
-            if number not in sent:
-                sent[number] = await bot.send(place, part, mark)
-        while there:
-            await bot.delete(place, there[0])
-            del there[0]
-        return sent[0]
-
-    async def _find(self, place: Place, message: Record[ChatEfferent]) -> tuple[dict[int, str], list[str]]:
-        """What was sent of this answer before, and what is left of it that was still being written."""
-        asked = await self._port.prompt_of(message)
-        since = min(message.time, asked.time if asked is not None else message.time) - _CLOCKS_DIFFER_S
-        found = [one for one in await self._connected.ours(place, since) if one.ts not in self._writings.messages]
-        return before(found, message.id, message.correlation_id or message.id)
 
     def _take(self, received: Received) -> None:
         """Queue what came behind the rest of its channel."""
@@ -231,7 +179,9 @@ class Slack:
             taken = take(files, options.attachment_chars)
             text = prompt(said, name if options.name_authors else None, taken.told)
             await self._record(place, name, text, message.id, taken.images)
-        _remember(self._heard, message.id)
+        self._heard[message.id] = None
+        if len(self._heard) > _REMEMBERED:
+            self._heard.popitem(last=False)
 
     async def _began_with_us(self, place: Place) -> bool:
         """Whether a thread began with a message that was a prompt."""
@@ -330,7 +280,7 @@ class Slack:
         if isinstance(record.entry, ChatAfferent):
             self._writings.expect(record.id, record.session)
             if message_id not in self._earlier:
-                _remember(self._known, record.id)
+                self._sending.know(record.id)
 
     async def _file(self, file: SlackFile) -> File:
         found = File(file.name or "file", file.mimetype, file.size)
@@ -346,32 +296,6 @@ class Slack:
         except Away as error:
             _log.warning("the name of %s is not known: %s", user, error)
             return user
-
-    async def _away(self, error: Away) -> None:
-        _log.warning("%s; trying again", error)
-        await sleep_until(self._clock, self._clock.now() + _AWAY_S)
-
-
-class _Room:
-    """Where one answer is shown while it is being written."""
-
-    def __init__(self, bot: Bot, place: Place, prompt: str) -> None:
-        self._bot, self._place, self._prompt = bot, place, prompt
-
-    async def begin(self, stream: str, number: int, text: str) -> str:
-        return await self._bot.send(self._place, Part(text), Mark("", self._prompt, number))
-
-    async def change(self, message: str, text: str) -> object:
-        return await self._bot.edit(self._place, message, Part(text))
-
-    async def remove(self, message: str) -> None:
-        await self._bot.delete(self._place, message)
-
-
-def _remember(known: OrderedDict[Any, None], id: str) -> None:
-    known[id] = None
-    if len(known) > _REMEMBERED:
-        known.popitem(last=False)
 
 
 def _session(place: Place) -> str:
