@@ -52,6 +52,8 @@ class PipedConsole(Console):
         if line is None:
             print("a question is open; `coven run` asks it again", file=sys.stderr, flush=True)
             return False
+        if not self._may_answer(self._questions[0].entry):
+            return True
         asked = self._questions.popleft()
         answer = fitting(line, asked.entry.choices) or line.strip()
         await port.answer(asked.session, asked.entry.question or "", answer, self._options.sender, random_id())

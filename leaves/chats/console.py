@@ -94,6 +94,17 @@ class Console:
         """See `RemindingLeaf.remind`: it is shown again, and the next line that fits answers it."""
         await self.deliver(message)
 
+    def _may_answer(self, asked: ChatEfferent) -> bool:
+        """Whether who speaks here may answer; says who may instead."""
+        if not asked.approvers or self._options.sender in asked.approvers:
+            return True
+        print(
+            f"only {', '.join(asked.approvers)} may answer this, not {self._options.sender}",
+            file=sys.stderr,
+            flush=True,
+        )
+        return False
+
     async def _print(self, message: Record[ChatEfferent]) -> None:
         raise NotImplementedError
 
@@ -106,6 +117,8 @@ class Console:
         try:
             if self._questions and (answer := fitting(typed.text, self._questions[0].entry.choices)) is not None:
                 asked = self._questions[0]
+                if not self._may_answer(asked.entry):
+                    return None
                 await port.answer(asked.session, asked.entry.question or "", answer, self._options.sender, typed.id)
                 self._questions.popleft()
                 return None

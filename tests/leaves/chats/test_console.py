@@ -16,7 +16,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from branches.chat import CHAT, ChatChunk, ChatEfferentDraft
-from branches.chat.entries import ChatActivity
+from branches.chat.entries import ChatActivity, ChatQuestion
 from branches.chat.leaf import DeliveryFailed
 from branches.chat.service import ChatService
 from branches.service import Finished
@@ -142,6 +142,31 @@ async def test_the_next_line_is_sent_only_after_the_answer(journal, stdin, stdou
         "ChatEfferent",
         "ChatDelivered",
     ]
+
+
+@pytest.mark.parametrize(("sender", "answers"), [("ada", ["yes"]), ("bob", [])])
+async def test_only_who_may_answer_a_question_does_and_others_are_told(
+    journal, stdin, stdout, capsys, sender: str, answers: list[str]
+):
+    async def ask(journal: Journal) -> None:
+        async for record in journal.tail(0, kinds=["ChatAfferent"]):
+            asked = ChatQuestion(correlation_id="q", question="May I?", choices=("yes", "no"), approvers=("ada",))
+            await journal.append(asked, session=record.session, correlation_id="q")
+
+    options = ConsoleOptions(history=None, sender=sender)
+    console = open_console(options, "chat", stdin=stdin.reader, stdout=stdout.writer)
+    async with conversing(journal, console, ask) as service:
+        stdin.type("do it\n")
+        await journal.wait_for(lambda record: record.kind == "ChatDelivered", timeout=10)
+        stdin.type("yes\n")
+        stdin.writer.close()
+        if answers:
+            await journal.wait_for(lambda record: record.kind == "ChatAnswer", timeout=10)
+        else:
+            with pytest.raises(Finished):
+                await service
+    assert [record.entry.answer async for record in journal.read(kinds=["ChatAnswer"])] == answers
+    assert ("only ada may answer this, not bob" in capsys.readouterr().err) == (not answers)
 
 
 async def test_the_conversation_has_one_name_and_the_person_the_configured_one(journal, stdin, stdout):
