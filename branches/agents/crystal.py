@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final, Literal, Protocol, TypeGuard
 
 import msgspec
@@ -127,7 +128,12 @@ class ThinkingCrystal(Crystal, Protocol):
 
 def thinks_aloud(crystal: Crystal) -> TypeGuard[ThinkingCrystal]:
     """Whether a crystal takes `on_thought`. One that does not keeps its thoughts until its answer is whole."""
-    return "on_thought" in inspect.signature(crystal.invoke).parameters
+    return _takes_thoughts(getattr(crystal.invoke, "__func__", crystal.invoke))
+
+
+@lru_cache(maxsize=256)
+def _takes_thoughts(function: Callable[..., object]) -> bool:
+    return "on_thought" in inspect.signature(function).parameters
 
 
 async def invoke(

@@ -13,7 +13,8 @@ import pytest
 from branches.agents import AGENTS
 from branches.agents.forking import fork
 from branches.attachment import Attachment
-from branches.chat import CHAT, ChatAfferent, ChatEfferentDraft
+from branches.chat import CHAT, ChatAfferent, ChatChunk, ChatEfferentDraft, ChatStreamCompleted
+from branches.chat.entries import ChatActivity
 from coven.configuration import configure
 from coven.host import Host
 from journals import Journal, Record, Store, random_id
@@ -42,6 +43,14 @@ class Main:
             (gate,) = [tool for tool in request.tools if tool.name == "call_agent"]
             return says(str(gate.parameters["properties"]["crystal"]["enum"]))
         return says(f"main: {[sha256(image.body).hexdigest() for image in last.images]}")
+
+class Thinker(Main):
+    async def invoke(self, request, on_text=None, on_thought=None):
+        for piece in ("They ", "greet.\\n\\nI ", "greet."):
+            on_thought(piece)
+        on_text("Good ")
+        on_text("morning.")
+        return says("Good morning.", thinking="They greet.\\n\\nI greet.")
 
 class Small(Main):
     async def invoke(self, request, on_text=None):
@@ -154,3 +163,32 @@ async def test_a_fork_may_have_another_crystal(folder: Path, store: Store):
         await fork(agents, "s", -1, "other", crystal="large")
         assert (await talk(chat, "who are you?", session="other")).text == "large"
         assert (await talk(chat, "who are you?")).text == "main: []"
+
+
+@pytest.mark.parametrize("shown", [True, False], ids=["shown", "nowhere"])
+async def test_a_thought_reaches_the_chat_in_pieces_where_it_reaches_it_whole(folder: Path, store: Store, shown: bool):
+    text = COVEN.replace("crystals.py:Main", "crystals.py:Thinker")
+    text = text.replace("AgentChunk -> nowhere", "AgentChunk -> ChatChunk")
+    text = text.replace("AgentStreamCompleted -> nowhere", "AgentStreamCompleted -> ChatStreamCompleted")
+    if shown:
+        text = text.replace("AgentThought -> nowhere", "AgentThought -> ChatActivity")
+    (folder / "coven.yaml").write_text(text)
+    async with running(folder, store) as chat:
+        chunks = await store.open("chat-chunks", CHAT.registry(short_lived=True), short_lived=True)
+        assert (await talk(chat, "good morning")).text == "Good morning."
+        told: dict[bool, list[str]] = {True: [], False: []}
+        thoughts, ended = set[str](), 0
+        async with asyncio.timeout(30):
+            async for record in chunks.tail(0):
+                if isinstance(record.entry, ChatChunk):
+                    told[record.entry.thought].append(record.entry.text)
+                    thoughts |= {record.entry.stream} if record.entry.thought else set()
+                ended += isinstance(record.entry, ChatStreamCompleted)
+                if ended == 2:
+                    break
+        activities = [record.entry async for record in chat.read(kinds=["ChatActivity"])]
+    assert "".join(told[False]) == "Good morning."
+    assert "".join(told[True]) == ("They greet.\n\nI greet." if shown else "")
+    assert activities == [
+        ChatActivity(activity="thought", text="They greet.\n\nI greet.", stream=stream) for stream in thoughts
+    ]
