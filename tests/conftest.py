@@ -28,6 +28,12 @@ async def nats_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator
         yield server
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """The whole suite mostly waits for processes and disks, so it is run by more of them than there are cores."""
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    return min(8, 2 * (os.cpu_count() or 1)) if is_whole and not config.option.usepdb else 0
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Half characters, which some tests put into logs, cannot be sent to the process that reports."""
