@@ -17,11 +17,10 @@ import nats.errors
 from journals._errors import StoreUnavailable
 from journals._ids import random_id
 from journals._jetstream._client import Delivery, parse_headers
+from journals._jetstream._pace import PAUSE_S, Pace
 from journals._jetstream._streams import Stream
 from journals._log import Stored
 
-_BATCH = 1000
-_LOW_WATER = 500
 _MAX_BYTES = 1024 * 1024  # the server cuts a connection off where 64 MB wait, all readings together
 _SECOND = 1_000_000_000
 _EXPIRES_S = 60
@@ -33,20 +32,17 @@ _LOOK_AGAIN_S = 1.0
 class Reading:
     """An endless ordered reading of a stream, as an async context manager.
 
-    `position` is that of the last message that came, `pending` how many the server had behind it. Messages up to
-    `known` are known to the reader already: they are counted and not given out.
+    What the reader says that it `wrote` is counted when it comes, and not given out where the reader knows it already.
     """
 
     def __init__(self, stream: Stream, after: int) -> None:
         self._stream, self._connection = stream, stream.connection
-        self.position = after
-        self.pending = 0
-        self.known = 0
+        self._pace = Pace(after)
+        self._pause: asyncio.TimerHandle | None = None
         self._buffer: list[Delivery] = []
         self._waiter: asyncio.Future[None] | None = None
         self._watchdog: asyncio.TimerHandle | None = None
         self._heard = False
-        self._under_way = 0
         self._consumer = ""
         self._next_in_consumer = 1
         self._broken = True
@@ -54,7 +50,17 @@ class Reading:
         self._subscription: Any = None
 
     def __repr__(self) -> str:
-        return f"<Reading {self._stream.name} after {self.position}{' broken' if self._broken else ''}>"
+        return f"<Reading {self._stream.name}, {self._pace!r}{' broken' if self._broken else ''}>"
+
+    @property
+    def position(self) -> int:
+        """That of the last message that came."""
+        return self._pace.position
+
+    @property
+    def pending(self) -> int:
+        """How many messages the server had behind it."""
+        return self._pace.pending
 
     async def __aenter__(self) -> Reading:
         self._connection.on_lost.append(self._lost)
@@ -72,7 +78,17 @@ class Reading:
         self._connection.on_lost.remove(self._lost)
         if self._watchdog is not None:
             self._watchdog.cancel()
+        self._end_pause()
         await self._end()
+
+    def wrote(self, first: int, last: int, *, known: bool) -> None:
+        """The messages at these positions are the reader's own; where it knows all up to there, they are not given out.
+
+        Where it does not, somebody else has written before, and that is looked for at once.
+        """
+        self._pace.wrote(first, last, known=known)
+        if not known and last > self.position and self._pause is not None:
+            self._look()
 
     async def next_group(self, timeout: float | None = None) -> list[Stored]:
         """What has arrived, at least one message, in order; none when nothing has within `timeout` seconds.
@@ -89,7 +105,7 @@ class Reading:
                     await self._stream.state()
                     await self._begin()
                 group = self._take() if self._buffer else []
-                await self._ask_for_more()  # also when all that came was known, or a request has expired
+                self._ask_for_more()  # also when all that came was known, or a request has expired
                 if group:
                     return group
                 if self._broken or self._buffer:
@@ -118,9 +134,7 @@ class Reading:
                 self._broken = True
                 return group
             self._next_in_consumer += 1
-            self._under_way -= 1
-            self.position, self.pending = position, int(fields[8 + shift])
-            if position > self.known:
+            if self._pace.came(position, int(fields[8 + shift])):
                 headers = parse_headers(raw) if raw else {}
                 group.append(
                     Stored(position, message.subject[cut:], headers, message.body, int(fields[7 + shift]) / _SECOND)
@@ -135,7 +149,7 @@ class Reading:
                 self._broken = True
             return
         if "Nats-Pending-Messages" in headers:  # a request has ended: expired, or its bytes were used up
-            self._under_way -= int(headers["Nats-Pending-Messages"])
+            self._pace.under_way -= int(headers["Nats-Pending-Messages"])
             return
         self._broken = True
 
@@ -143,7 +157,8 @@ class Reading:
         await self._connection.ready()
         client = self._connection.client
         self._inbox = client.new_inbox()
-        self._buffer, self._under_way, self._next_in_consumer = [], 0, 1
+        self._end_pause()
+        self._buffer, self._pace.under_way, self._next_in_consumer = [], 0, 1
         self._consumer = f"r{random_id()[:12]}"
         config = {
             "name": self._consumer,
@@ -170,27 +185,35 @@ class Reading:
         if "error" in reply:
             self._broken = True
             raise StoreUnavailable(f"stream {name!r} cannot be read: {reply['error'].get('description')}")
-        self.pending = reply["num_pending"]
-        await self._ask_for_more()
+        self._pace.pending = reply["num_pending"]
+        self._ask_for_more()
 
-    async def _ask_for_more(self) -> None:
-        if self._broken or self._under_way > _LOW_WATER:
+    def _ask_for_more(self) -> None:
+        if self._broken or self._pause is not None or not (batch := self._pace.wanted()):
             return
         request = {
-            "batch": _BATCH,
+            "batch": batch,
             "max_bytes": self._connection.at_least_one(_MAX_BYTES),
             "expires": _EXPIRES_S * _SECOND,
             "idle_heartbeat": _HEARTBEAT_S * _SECOND,
         }
-        self._under_way += _BATCH
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream.name}.{self._consumer}"
         try:
-            await self._connection.client.publish(
-                f"$JS.API.CONSUMER.MSG.NEXT.{self._stream.name}.{self._consumer}",
-                msgspec.json.encode(request),
-                self._inbox,
-            )
+            self._connection.client.publish_checked(((subject, {}, msgspec.json.encode(request)),), self._inbox)
         except (nats.errors.Error, OSError):
             self._broken = True
+
+    def _look(self) -> None:
+        """The pause is over."""
+        self._end_pause()
+        self._ask_for_more()
+        if self._broken:
+            self._wake()
+
+    def _end_pause(self) -> None:
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
 
     async def _end(self) -> None:
         client = self._connection.client
@@ -208,7 +231,10 @@ class Reading:
         self._buffer.append(delivery)
         if self._known_only(delivery.reply):
             self._take()  # nothing for the reader in it, so it is not woken
-            if self._under_way > _LOW_WATER and not self._broken:
+            if self._pause is None and self._pace.under_way == 0 and self._pace.is_alone:
+                self._pause = asyncio.get_running_loop().call_later(PAUSE_S, self._look)
+            self._ask_for_more()
+            if not self._broken:
                 return
         self._wake()
 
@@ -217,7 +243,7 @@ class Reading:
         if len(self._buffer) > 1 or not reply:
             return False
         fields = reply.split(".")
-        return int(fields[5 if len(fields) == 9 else 7]) <= self.known
+        return self._pace.knows(int(fields[5 if len(fields) == 9 else 7]))
 
     def _lost(self) -> None:
         self._broken = True

@@ -125,8 +125,12 @@ class SharedTail:
         The server will send it as well, a third of a hop later. Only what stands right behind all that was handed on
         already; behind what others wrote the server's word is waited for.
         """
+        if self._source is None:
+            return
         first = last - len(messages) + 1
-        if self._source is None or first != self._position + 1:
+        known = first == self._position + 1
+        self._source.wrote(first, last, known=known)
+        if not known:
             return
         now = time.time()
         self._give(
@@ -135,7 +139,6 @@ class SharedTail:
                 for position, message in enumerate(messages, first)
             ]
         )
-        self._source.known = last
 
     def _give(self, group: list[Stored]) -> None:
         if group[0].position <= self._position:
