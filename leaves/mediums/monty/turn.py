@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from branches.agents.medium import CodeError, CodeOutcome, Finished, GateError, GateReply, Host, Limits, Seed
+from leaves.mediums.asking import ask
 from leaves.mediums.monty.clock import Clock
 from leaves.mediums.monty.gates import missing, raised
 from leaves.mediums.monty.values import shown, to_json
@@ -158,18 +159,24 @@ class Turn:
         return arguments
 
     async def _ask(self, step: AsyncFunctionSnapshot, gate: CodeGate, arguments: dict[str, Any]) -> GateReply | None:
-        call = asyncio.ensure_future(self._host.call(gate.definition.name, arguments))
+        parking: list[asyncio.Task[None]] = []
+        alarm = asyncio.get_running_loop().call_later(
+            _PARK_S, lambda: parking.append(asyncio.ensure_future(self._park(step)))
+        )
         try:
-            await asyncio.wait({call}, timeout=min(_PARK_S, self._wall_left))
-            if not call.done() and self._wall_left > 0:
-                self._parked = step.dump()
-                await self._release()
-                await asyncio.wait({call}, timeout=self._wall_left)
-            return call.result() if call.done() else None
+            reply = await ask(self._host, gate.definition.name, arguments, self._wall_left)
         finally:
-            if not call.done():
-                call.cancel()
-                await asyncio.wait({call})
+            alarm.cancel()
+            if parking:
+                await asyncio.wait(parking)
+        for parked in parking:
+            parked.result()
+        return reply
+
+    async def _park(self, step: AsyncFunctionSnapshot) -> None:
+        """Give the worker to others while the gate takes its time."""
+        self._parked = step.dump()
+        await self._release()
 
     async def _resume(self, step: AsyncFunctionSnapshot, answer: Any) -> AsyncSnapshot:
         if self._parked is not None:

@@ -11,10 +11,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from branches.agents.medium import CodeEnding, CodeError, CodeOutcome, GateReply, Host, Limits, Seed
+from branches.agents.medium import CodeEnding, CodeError, CodeOutcome, Host, Limits, Seed
+from leaves.mediums.asking import ask
 from leaves.mediums.names import CodeGate
 from leaves.mediums.outcomes import Outcomes
-from leaves.mediums.quickjs.crossing import Crossing, Ended, Request
+from leaves.mediums.quickjs.crossing import Crossing, Ended
 from leaves.mediums.quickjs.declarations import redeclarable
 from leaves.mediums.quickjs.guest import FULFILLED, OK, PENDING, Guest, Trapped
 from leaves.mediums.quickjs.images import Base, Image, Mirrored
@@ -77,7 +78,7 @@ class JavaScriptSandbox:
         try:
             self._shelf.start(lambda: self._work(warm, turn, crossing, code, seed))
             while not isinstance(event := await crossing.next(), Ended):
-                crossing.answer(await _ask(host, event, turn))
+                crossing.answer(await ask(host, event.gate, event.arguments, turn.wall_left))
             return self._end(event)
         except BaseException:
             turn.abandon()
@@ -231,17 +232,6 @@ class JavaScriptSandbox:
         except Trapped:
             return False
         return block != 0
-
-
-async def _ask(host: Host, request: Request, turn: Turn) -> GateReply | None:
-    limit = asyncio.timeout(turn.wall_left)
-    try:
-        async with limit:
-            return await host.call(request.gate, request.arguments)
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        return None
 
 
 def _numbers(seed: Seed) -> tuple[int, int, int]:
