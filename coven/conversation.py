@@ -20,11 +20,12 @@ from branches.agents.internal import ContextFolded
 from branches.agents.loom import Loom, read_loom
 from branches.agents.naming import entity_id, run_id
 from branches.agents.steps import answer_of
-from branches.agents.utterances import utterance_in
+from branches.agents.utterances import SPEAKING, utterance_in
 from branches.attachment import Attachment, File, take
 from journals import Journal, Record, random_id
 
 _FAR: Final = 1_000
+_TOLD: Final = (*SPEAKING, ContextFolded.kind())
 
 
 class InvalidCast(ValueError):
@@ -120,14 +121,18 @@ class Conversation:
         return self._tell(prompt, found.entry, records)
 
     async def _behind(self, prompt: Record[Any]) -> AsyncGenerator[Record[Any]]:
-        """The session's records behind a prompt, those to come included. An old one's are read by the session."""
+        """What the session's records behind a prompt tell of its end, those to come included.
+
+        An old prompt's are read by the session.
+        """
         after, end = prompt.position, await self.journal.end()
         if end - after > _FAR:
-            async with aclosing(self.journal.read(session=self.session, after=after, before=end + 1)) as records:
+            read = self.journal.read(session=self.session, after=after, before=end + 1, kinds=_TOLD)
+            async with aclosing(read) as records:
                 async for record in records:
                     yield record
             after = end
-        async with aclosing(self.journal.tail(after, session=self.session)) as records:
+        async with aclosing(self.journal.tail(after, session=self.session, kinds=_TOLD)) as records:
             async for record in records:
                 yield record
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn, cast
 
 import msgspec
@@ -14,6 +14,7 @@ from policies._errors import InvalidPayload
 MAX_DEPTH: Final = 100
 _SCALARS: Final = frozenset({str, int, bool, type(None)})
 _encoder = msgspec.json.Encoder(order="sorted")
+_set: Callable[[dict[str, Any], str, Any], None] = dict[str, Any].__setitem__
 
 
 class FrozenDict(dict[str, Any]):
@@ -46,15 +47,16 @@ def freeze(value: object, depth: int = MAX_DEPTH) -> Any:
     if depth == 0:
         raise InvalidPayload(f"it is nested deeper than {MAX_DEPTH} levels")
     if kind is dict or isinstance(value, Mapping):
-        items = cast("Mapping[Any, object]", value)
-        for key in items:
-            if not isinstance(key, str):
+        frozen = FrozenDict(cast("Mapping[str, Any]", value))
+        for key, item in frozen.items():
+            if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise InvalidPayload(f"the key {key!r} is not a string")
-        return FrozenDict(
-            {key: item if type(item) in _SCALARS else freeze(item, depth - 1) for key, item in items.items()}
-        )
+            if type(item) not in _SCALARS:
+                _set(frozen, key, freeze(item, depth - 1))
+        return frozen
     if isinstance(value, list | tuple):
-        return tuple(freeze(item, depth - 1) for item in cast("Sequence[object]", value))
+        items = cast("Sequence[object]", value)
+        return tuple([item if type(item) in _SCALARS else freeze(item, depth - 1) for item in items])
     if isinstance(value, float):
         if not math.isfinite(value):
             raise InvalidPayload(f"{value} is not a JSON number")

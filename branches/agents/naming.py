@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from journals import derive_id
@@ -33,6 +34,7 @@ def child_id(call: str) -> str:
     return derive_id("entity", call)
 
 
+@lru_cache(maxsize=1024)  # each record of an episode asks for it
 def run_id(prompt_id: str) -> str:
     """The id of the run that answers a prompt: one episode."""
     return derive_id(prompt_id, "run")

@@ -72,6 +72,10 @@ def said_in(entry: AgentUtterance) -> Said:
     )
 
 
+SPEAKING: Final = frozenset(kind.kind() for kind in (AgentUtterance, AgentToolCall, AgentResponse, EntityReturned))
+"""The kinds of the records that may say what the crystal said."""
+
+
 def utterance_in(record: Record[Entry]) -> AgentUtterance | None:
     """What the crystal said, if this record says so: by itself, as the call it begins with, or as an ending."""
     entry, run = record.entry, run_id(record.causation_id or "")

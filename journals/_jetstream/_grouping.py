@@ -63,7 +63,8 @@ class GroupCommit:
         return future
 
     def _send(self, message: Message, fence: Fence) -> asyncio.Future[int]:
-        future = asyncio.ensure_future(self._send_alone(message, fence))
+        sent = self._send_alone(message, fence)
+        future = sent if isinstance(sent, asyncio.Future) else asyncio.ensure_future(sent)
         self._under_way += 1
         if self._under_way == FEW:
             self._answered = 0
