@@ -136,7 +136,7 @@ async def test_what_others_write_is_heard_between_ones_own_and_in_the_quiet(jour
                 last = (await mine.append(Said(text="mine", number=number), session="s")).record.position
             await hear(last)
             source: Reading = mine.log._tails._source  # type: ignore[attr-defined]
-            while not source._pace.is_alone:  # until the server has sent them back
+            while not source._pace.is_alone:  # noqa: ASYNC110 - until the server has sent them back
                 await asyncio.sleep(0)
             stranger = await theirs.append(Said(text="theirs", number=round), session="t")
             await hear(stranger.record.position)
