@@ -9,14 +9,14 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from covenants.applied import SESSION, Beginning, CovenantApplied, Missed, term_of
-from covenants.routing import RoutedBy
+from covenants.routing import Placed
 from journals import Claim, Journal, StoreMismatch, Term, Unreadable
 
 _log = logging.getLogger("coven.router")
 
 
 async def apply_covenant(
-    routes: Sequence[RoutedBy],
+    routes: Sequence[Placed],
     system: Journal,
     journals: Mapping[str, Journal],
     dead_letters: Journal,
@@ -79,7 +79,7 @@ class Places:
     def __repr__(self) -> str:
         return f"<Places of {len(self._positions)} cursors>"
 
-    async def take(self, routes: Sequence[RoutedBy], owner: str, term: Term) -> None:
+    async def take(self, routes: Sequence[Placed], owner: str, term: Term) -> None:
         """Take every cursor over, and those by which these routes will write, which may stem from a covenant before.
 
         Raises `ClaimLost` when a newer router has one, and what the journals raise.
@@ -106,7 +106,7 @@ class Places:
         """Whether this journal was deleted and made anew since the covenant in force was applied."""
         return self._old.incarnations.get(journal.name, journal.log.incarnation) != journal.log.incarnation
 
-    async def of(self, route: RoutedBy, kept: Beginning) -> Beginning:
+    async def of(self, route: Placed, kept: Beginning) -> Beginning:
         """Where a route goes on that the covenant in force has as well, from the same source."""
         target = await self._edge(route, kept, 0, kept.target, route.target_instance)
         fault = await self._edge(route, kept, 1, kept.fault, route.fault_instance)
@@ -116,7 +116,7 @@ class Places:
         missed = Missed(target=target.place, fault=fault.place)
         return _beginning(route, max(*target, *fault), apart=kept.apart, missed=missed)
 
-    async def _edge(self, route: RoutedBy, kept: Beginning, number: int, then: str | None, now: str | None) -> _Edge:
+    async def _edge(self, route: Placed, kept: Beginning, number: int, then: str | None, now: str | None) -> _Edge:
         source, start = self._journals[kept.source], kept.starts[number]
         here, there = self._journal(now), self._journal(then)
         assert here is not None
@@ -145,7 +145,7 @@ class Places:
 
 
 def _beginning(
-    route: RoutedBy, start: int, fault_start: int | None = None, *, apart: bool, missed: Missed | None = None
+    route: Placed, start: int, fault_start: int | None = None, *, apart: bool, missed: Missed | None = None
 ) -> Beginning:
     return Beginning(
         source=route.source_instance,
@@ -158,7 +158,7 @@ def _beginning(
     )
 
 
-def _incarnations(routes: Sequence[RoutedBy], journals: Mapping[str, Journal], dead_letters: Journal) -> dict[str, str]:
+def _incarnations(routes: Sequence[Placed], journals: Mapping[str, Journal], dead_letters: Journal) -> dict[str, str]:
     """The streams that these routes take from and write to."""
     instances = {
         instance
@@ -170,7 +170,7 @@ def _incarnations(routes: Sequence[RoutedBy], journals: Mapping[str, Journal], d
     return {journal.name: journal.log.incarnation for journal in named}
 
 
-def _is_in_force(old: CovenantApplied, routes: Sequence[RoutedBy], incarnations: dict[str, str]) -> bool:
+def _is_in_force(old: CovenantApplied, routes: Sequence[Placed], incarnations: dict[str, str]) -> bool:
     """Whether the covenant in force has just these routes, between just these streams."""
     then = {name: (begins.source, begins.target, begins.fault) for name, begins in old.routes.items()}
     now = {route.name: (route.source_instance, route.target_instance, route.fault_instance) for route in routes}

@@ -10,6 +10,7 @@ import msgspec
 from branches.catalogue import Catalogue
 from branches.secret import Secret
 from covenants.checks.answers import check_answers
+from covenants.checks.approvals import read_approvals
 from covenants.checks.circles import check_circles
 from covenants.checks.coverage import check_coverage
 from covenants.checks.cycles import check_cycles
@@ -77,6 +78,7 @@ def check(
     nats = _nats(scope)
     read_branches(scope)
     read_lines(scope)
+    read_approvals(scope)
     check_answers(scope)
     check_coverage(scope)
     routes = compile_routes(scope)

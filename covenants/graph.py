@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from branches.agents.entries import AgentToolCall
+from branches.agents.options import AgentsOptions
 from covenants.model import Config
 from covenants.transform import Endpoint, Route
 
@@ -23,7 +25,7 @@ def mermaid(config: Config) -> str:
     if any(not route.targets for route in config.routes):
         lines.append(f'  {_NOWHERE}(("{_NOWHERE}"))')
     for route in config.routes:
-        lines.extend(_edges(route))
+        lines.extend(_edges(route, _asks(config, route)))
     return "\n".join(lines) + "\n"
 
 
@@ -33,12 +35,24 @@ def _used(config: Config) -> tuple[Endpoint, ...]:
     return tuple(dict.fromkeys(ends))
 
 
-def _edges(route: Route) -> list[str]:
+def _asks(config: Config, route: Route) -> str:
+    """Who must say yes before something passes here; of calls, the gates for which somebody must."""
+    if route.approval is not None:
+        who = f" by {' or '.join(route.approval.approvers)}" if route.approval.approvers else ""
+        return f"if approved in {route.approval.chat}{who}"
+    options = config.branches[route.source_instance].options
+    if route.source.kind.entry is AgentToolCall and isinstance(options, AgentsOptions) and options.circle.approve:
+        return f"if approved: {', '.join(options.circle.approve)}"
+    return ""
+
+
+def _edges(route: Route, asks: str) -> list[str]:
     source = _node(route.source)
     parts = [
         f"when {route.when}" if route.when else "",
         f"via {route.via}" if route.via else "",
         f"at most {route.max_hops} hops" if route.max_hops else "",
+        asks,
     ]
     label = _quoted(", ".join(part for part in parts if part))
     arrow = f"-->|{label}|" if label else "-->"

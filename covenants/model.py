@@ -40,6 +40,21 @@ class NatsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return self.url.template == EMBEDDED
 
 
+class ApprovalOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who is asked before a route writes anything."""
+
+    chat: Annotated[str | None, Meta(description="the chat instance that is asked; needed where there are several")] = (
+        None
+    )
+    conversation: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=200)] | None,
+        Meta(description="the conversation there that is asked, such as a channel's id; else the record's own"),
+    ] = None
+    approvers: Annotated[
+        tuple[str, ...], Meta(description="the names of those who may answer; none means anybody there")
+    ] = ()
+
+
 class RouteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A route in its long form."""
 
@@ -48,7 +63,8 @@ class RouteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         str | None, Meta(description="the identity of the route, where source and target shall be free to change")
     ] = None
     fault: Annotated[
-        str | None, Meta(description="the kind that goes home when the target cannot be made of the source")
+        str | None,
+        Meta(description="the kind that goes home when the target cannot be made of the source, or is not approved"),
     ] = None
     map: Annotated[
         dict[str, Expression], Meta(description="fields of the target, each with a CEL expression over the source")
@@ -61,6 +77,10 @@ class RouteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         Annotated[int, Meta(ge=1, le=10_000)] | None,
         Meta(description="declares a cycle: how often one exchange may pass"),
     ] = None
+    approve: Annotated[
+        bool | ApprovalOptions,
+        Meta(description="a person must say yes to what the route makes: `true`, or a mapping that says who is asked"),
+    ] = False
     start: Annotated[
         Literal["beginning", "end"] | None,
         Meta(description="where a route begins that is added later; without it, at the end"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from covenants.approving import Asking, Releasing, halves
 from covenants.dead_letters import DeadLetter, DeadLetterRedriven
 from covenants.routing import RoutedBy, TransformFailed
 from journals import Entry, IdConflict, InvalidEntry, InvalidName, Journal, Record, Unreadable, derive_id
@@ -33,7 +34,10 @@ async def waiting_letters(dead_letters: Journal) -> list[Record[DeadLetter]]:
 async def redrive(
     letter: Record[DeadLetter], routes: Sequence[RoutedBy], journals: Mapping[str, Journal], dead_letters: Journal
 ) -> Redriven:
-    """Send one dead letter again, through the routes as they are now. Doing it twice has the effects once."""
+    """Send one dead letter again, through the routes as they are now. Doing it twice has the effects once.
+
+    A route that needs an approval asks again, whatever was answered before.
+    """
     source = journals.get(letter.entry.journal)
     record = None if source is None else await source.get(letter.entry.position)
     if source is None or record is None or letter.causation_id not in (record.id, ""):
@@ -42,8 +46,9 @@ async def redrive(
         return Redriven(letter.id, problem=f"still cannot be decoded: {record.entry.reason}")
     wanted = [
         route
-        for route in routes
-        if route.source_instance == letter.entry.journal
+        for route in halves(routes)
+        if not isinstance(route, Releasing)
+        and route.source_instance == letter.entry.journal
         and route.source_kind == record.kind
         and letter.entry.route in ("", route.name)
     ]
@@ -54,8 +59,9 @@ async def redrive(
         if route.target_instance is None:
             continue
         try:
-            for number, entry in enumerate(route.apply(record)):
-                await _append(journals[route.target_instance], entry, record, letter.id, route.name, number)
+            entries = route.ask_again(record, letter.id) if isinstance(route, Asking) else route.apply(record)
+            for number, entry in enumerate(entries):
+                await _append(journals[route.target_instance], entry, record, letter.id, route, number)
                 effects += 1
         except (TransformFailed, InvalidEntry, InvalidName, IdConflict) as failure:
             return Redriven(letter.id, problem=f"fails again: {failure}")
@@ -64,6 +70,9 @@ async def redrive(
     return Redriven(letter.id, effects)
 
 
-async def _append(target: Journal, entry: Entry, record: Record[Entry], letter: str, route: str, number: int) -> None:
-    id = derive_id("redrive", letter, route, number)
-    await target.append(entry, session=record.session, id=id, cause=record)
+async def _append(
+    target: Journal, entry: Entry, record: Record[Entry], letter: str, route: RoutedBy, number: int
+) -> None:
+    id = derive_id("redrive", letter, route.name, number)
+    conversation = None if route.approval is None else route.approval.conversation
+    await target.append(entry, session=conversation or record.session, id=id, cause=record)

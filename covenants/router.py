@@ -8,11 +8,15 @@ from contextlib import suppress
 
 from msgspec import UNSET
 
-from covenants._pump import Pump, routed_draft, routed_ids
+from covenants._effects import routed_draft, routed_ids
+from covenants._pump import Pump
 from covenants.applied import SESSION, Beginning, term_of
 from covenants.applying import apply_covenant
+from covenants.approving import Releasing, halves
 from covenants.routing import RoutedBy, TransformFailed
 from journals import Entry, InvalidEntry, InvalidName, Journal, Record, Term, Unreadable
+
+_Carried = RoutedBy | Releasing
 
 
 class Router:
@@ -49,7 +53,7 @@ class Router:
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Route until cancelled. Raises `ClaimLost` when a router that was started later has taken over."""
-        durable = [route for route in self._routes if not route.short_lived]
+        durable = halves(route for route in self._routes if not route.short_lived)
         claim = await self._system.claim(SESSION, self._owner)
         applied = await apply_covenant(durable, self._system, self._journals, self._dead_letters, claim)
         term = term_of(self._system, claim)
@@ -65,7 +69,7 @@ class Router:
                 group.create_task(self._pass_on(self._short_lived[source], routes))
             ready()
 
-    async def _catch_up(self, routes: Sequence[RoutedBy], beginnings: Mapping[str, Beginning], term: Term) -> None:
+    async def _catch_up(self, routes: Sequence[_Carried], beginnings: Mapping[str, Beginning], term: Term) -> None:
         """Carry what edited routes have missed, before they go on with the others."""
         for route in routes:
             begins = beginnings[route.name]
@@ -74,10 +78,10 @@ class Router:
                 pump = self._pump(begins.source, [route], starts, term, begins.missed_lane(route.name))
                 await pump.catch_up(begins.start)
 
-    def _make_pumps(self, routes: Sequence[RoutedBy], beginnings: Mapping[str, Beginning], term: Term) -> list[Pump]:
+    def _make_pumps(self, routes: Sequence[_Carried], beginnings: Mapping[str, Beginning], term: Term) -> list[Pump]:
         pumps: list[Pump] = []
         for source in dict.fromkeys(route.source_instance for route in routes):
-            lanes: dict[str, list[RoutedBy]] = {"": []}
+            lanes: dict[str, list[_Carried]] = {"": []}
             for route in routes:
                 if route.source_instance == source:
                     lanes.setdefault(route.name if beginnings[route.name].apart else "", []).append(route)
@@ -87,7 +91,7 @@ class Router:
         return pumps
 
     def _pump(
-        self, source: str, routes: Sequence[RoutedBy], starts: Mapping[str, tuple[int, int]], term: Term, lane: str
+        self, source: str, routes: Sequence[_Carried], starts: Mapping[str, tuple[int, int]], term: Term, lane: str
     ) -> Pump:
         journal, owner = self._journals[source], self._owner
         return Pump(journal, routes, self._journals, self._dead_letters, starts, owner, term, lane)

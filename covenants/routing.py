@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from journals import Entry, Record
 
@@ -18,8 +18,19 @@ class TransformFailed(Exception):
         self.code = code
 
 
-class RoutedBy(Protocol):
-    """A compiled route: pure, and the same for the same record."""
+class Approval(NamedTuple):
+    """Who is asked before a route writes anything: in which chat instance, and who may answer (anybody, if empty).
+
+    `conversation` is the one that the question goes to; None for the one that the record belongs to.
+    """
+
+    chat: str
+    conversation: str | None = None
+    approvers: tuple[str, ...] = ()
+
+
+class Placed(Protocol):
+    """What has a place in a covenant: it takes one kind from one instance, in order, and goes on where it stood."""
 
     @property
     def name(self) -> str:
@@ -52,13 +63,22 @@ class RoutedBy(Protocol):
         ...
 
     @property
+    def short_lived(self) -> bool:
+        """Whether its source kind is short-lived: such a route delivers at most once."""
+        ...
+
+
+class RoutedBy(Placed, Protocol):
+    """A compiled route: pure, and the same for the same record."""
+
+    @property
     def max_hops(self) -> int | None:
         """How often one exchange may pass through it, where it declares a cycle."""
         ...
 
     @property
-    def short_lived(self) -> bool:
-        """Whether its source kind is short-lived: such a route delivers at most once."""
+    def approval(self) -> Approval | None:
+        """Who must say yes to what it makes, before it is written; None where it asks nobody."""
         ...
 
     def apply(self, record: Record[Any]) -> list[Entry]:

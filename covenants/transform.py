@@ -11,7 +11,8 @@ from branches.manifest import Kind
 from covenants.conversions import Conversion
 from covenants.expressions import Expression, Reader
 from covenants.problems import shown
-from covenants.routing import TransformFailed
+from covenants.questions import is_for_a_route
+from covenants.routing import Approval, TransformFailed
 from journals import Entry, Record
 
 Via = Callable[[Any], Any]
@@ -45,6 +46,7 @@ class Route:
         "_condition",
         "_fault",
         "_make",
+        "approval",
         "fault_instance",
         "fault_kind",
         "from_beginning",
@@ -72,6 +74,7 @@ class Route:
         via: str | None = None,
         max_hops: int | None = None,
         from_beginning: bool = False,
+        approval: Approval | None = None,
     ) -> None:
         self.name = name
         self.source, self.targets = source, targets
@@ -83,6 +86,7 @@ class Route:
         self.via = via
         self.max_hops = max_hops
         self.from_beginning = from_beginning
+        self.approval = approval
         self.short_lived = source.kind.short_lived
         self._make = make
         self._condition = condition.read if condition else None
@@ -151,6 +155,22 @@ def make_text_only(make: Make) -> Make:
         return [] if record.entry.thought else make(record)
 
     return make_text
+
+
+def not_for_a_route(make: Make, condition: Expression | None) -> tuple[Make, Expression | None]:
+    """The same, but nothing of an answer to what a route has asked, whatever it would be."""
+
+    def make_others(record: Record[Any]) -> list[Entry]:
+        return [] if is_for_a_route(record) else make(record)
+
+    if condition is None:
+        return make_others, None
+    read = condition.read
+
+    def read_others(record: Record[Any]) -> Any:
+        return False if is_for_a_route(record) else read(record)
+
+    return make_others, condition._replace(read=read_others)
 
 
 def make_nothing(record: Record[Any]) -> list[Entry]:

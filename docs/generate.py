@@ -19,7 +19,7 @@ from branches.agents.options import AgentsOptions, CallOptions, CircleOptions
 from branches.agents.wards import Ward
 from branches.chat.options import ChatOptions
 from branches.secret import Secret
-from covenants.model import CovenFile, NatsOptions, RouteOptions
+from covenants.model import ApprovalOptions, CovenFile, NatsOptions, RouteOptions
 from covenants.schema import json_schema
 from leaves.catalogue import CATALOGUE
 
@@ -34,6 +34,7 @@ STRUCTS: dict[str, type[msgspec.Struct]] = {
     "circle": CircleOptions,
     "ward": Ward,
     "route": RouteOptions,
+    "approval": ApprovalOptions,
     **{leaf.name: leaf.options for leaf in CATALOGUE.leaves if leaf.options is not None},
 }
 _TABLE = re.compile(r"(<!-- table: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from branches.manifest import Direction
 from covenants.checks.scope import BRANCHES, COVENANT, Line, Scope
 from covenants.grammar import NOWHERE
+from covenants.questions import released_name
 from covenants.transform import Endpoint
 
 
@@ -103,7 +104,9 @@ def _check_names(scope: Scope) -> None:
     for line in scope.lines:
         if not line.complete or line.silent:
             continue
-        for identity, _ in line.effects:
+        asks = line.path in scope.approvals
+        names = [name for each, _ in line.effects for name in (each, *([released_name(each)] if asks else []))]
+        for identity in names:
             other = first.setdefault(identity, line)
             if other is not line:
                 message = f"this route has the same name as the one in line {_line(scope, other)}: `{identity}`"

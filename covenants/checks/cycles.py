@@ -16,11 +16,11 @@ Graph = Mapping[Endpoint, list[tuple[Endpoint, "Line | None"]]]
 
 
 def check_cycles(scope: Scope) -> None:
-    """Note every cycle in which no route has `max_hops`, at its last route, once each."""
+    """Note every cycle in which no route has `max_hops` or asks a person, at its last route, once each."""
     graph = _graph(scope)
     noted: set[frozenset[Endpoint]] = set()
     for line in reversed(scope.lines):
-        if line.source is None or line.options.max_hops is not None:
+        if line.source is None or _stops(scope, line):
             continue
         for target in line.targets:
             way = _way(graph, target, line.source)
@@ -61,9 +61,14 @@ def _graph(scope: Scope) -> Graph:
                 if first is not None and second is not None:
                     graph[Endpoint(branch.name, first)].append((Endpoint(branch.name, second), None))
     for line in scope.lines:
-        if line.source is not None and line.options.max_hops is None:
+        if line.source is not None and not _stops(scope, line):
             graph[line.source].extend((target, line) for target in line.targets)
     return graph
+
+
+def _stops(scope: Scope, line: Line) -> bool:
+    """Whether an exchange cannot pass here for ever: it is counted, or a person says yes each time."""
+    return line.options.max_hops is not None or line.path in scope.approvals
 
 
 def _way(graph: Graph, start: Endpoint, goal: Endpoint) -> list[Endpoint] | None:

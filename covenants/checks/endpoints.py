@@ -14,7 +14,8 @@ from covenants.shape import INVALID, Shaper
 from covenants.transform import Endpoint
 
 _MAX_NAME = 120
-_SILENT_KEYS = ("fault", "map", "when", "via", "max_hops", "start")
+_SILENT_KEYS = ("fault", "map", "when", "via", "max_hops", "approve", "start")
+_PLAIN = RouteOptions(route="")
 
 
 def read_lines(scope: Scope) -> None:
@@ -53,7 +54,7 @@ def _check_keys(scope: Scope, options: RouteOptions, text: RouteText, path: Path
     add = scope.document.add
     if not text.targets:
         for key in _SILENT_KEYS:
-            if getattr(options, key) not in (None, {}):
+            if getattr(options, key) != getattr(_PLAIN, key):
                 message = f"`{key}` has no meaning for a route to `nowhere`"
                 add("E117", message, f"remove `{key}`", at=(*path, key), key=True)
     if options.via is not None and options.map:

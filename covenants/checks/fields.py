@@ -12,7 +12,7 @@ import msgspec.inspect as mi
 from msgspec.structs import FieldInfo
 
 from branches.agents.entries import AgentChunk, AgentThought
-from branches.chat.entries import ChatActivity
+from branches.chat.entries import ChatActivity, ChatAnswer
 from branches.manifest import Kind
 from covenants.checks.code import load_via
 from covenants.checks.scope import Line, Scope
@@ -31,6 +31,7 @@ from covenants.transform import (
     make_fault,
     make_nothing,
     make_text_only,
+    not_for_a_route,
 )
 
 _GIVEN_TO_FAULTS = ("error", "code")
@@ -69,6 +70,8 @@ class _Compiler:
             return None
         if self._source.kind.entry is AgentChunk and targets and not self._shows_thoughts(targets[0].instance):
             make = make_text_only(make)
+        if self._source.kind.entry is ChatAnswer:
+            make, condition = not_for_a_route(make, condition)
         return Route(
             name,
             self._source,
@@ -79,6 +82,7 @@ class _Compiler:
             via=options.via,
             max_hops=options.max_hops,
             from_beginning=options.start == "beginning",
+            approval=self._scope.approvals.get(self._line.path) if targets else None,
         )
 
     def _shows_thoughts(self, chat: str) -> bool:

@@ -13,6 +13,7 @@ from branches.spellcasting import Spell
 from covenants.document import Document, Path
 from covenants.model import Branch, CovenFile, Leaf, RouteOptions
 from covenants.problems import Severity
+from covenants.routing import Approval
 from covenants.transform import Endpoint
 
 CONSUMED = (Direction.REQUIRES, Direction.ACCEPTS)
@@ -74,6 +75,8 @@ class Scope:
     branches: dict[str, Branch] = field(default_factory=dict[str, Branch])
     sections: list[LeafSection] = field(default_factory=list[LeafSection])
     lines: list[Line] = field(default_factory=list[Line])
+    approvals: dict[Path, Approval] = field(default_factory=dict[Path, Approval])
+    """Who is asked by which line of the covenant."""
     mentioned: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """Instances and kinds that a broken route probably means: nothing more is said about them."""
 

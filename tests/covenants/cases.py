@@ -239,6 +239,117 @@ CASES = [
         "E217",
         "short-lived",
     ),
+    # approvals of routes
+    Case(
+        "an approval of nothing",
+        {THOUGHT: f"  - route: AgentThought -> nowhere\n    {MARK}approve: true\n"},
+        "E117",
+        "`approve` has no meaning for a route to `nowhere`",
+    ),
+    Case(
+        "an approval that is a word",
+        {REPLY: LONG_REPLY + f"    approve: {MARK}always\n"},
+        "E112",
+        "true or false",
+    ),
+    Case(
+        "an approval with an unknown key",
+        {PROMPT: f"  - route: ChatAfferent -> AgentPrompt\n    approve: {{{MARK}approver: [ada]}}\n"},
+        "E110",
+        "`approver`",
+        "`approvers`",
+    ),
+    Case(
+        "an approval of what is short-lived",
+        {"  - AgentChunk -> ChatChunk\n": f"  - route: AgentChunk -> ChatChunk\n    {MARK}approve: true\n"},
+        "E217",
+        "it is gone before anybody has answered",
+        "on the route of the final message",
+    ),
+    Case(
+        "an approval in a chat that is not there",
+        {REPLY: LONG_REPLY + f"    approve: {{chat: {MARK}chatt}}\n"},
+        "E207",
+        "no chat is called `chatt`",
+        "`chat`",
+    ),
+    Case(
+        "an approval in what is no chat",
+        {REPLY: LONG_REPLY + f"    approve: {{chat: {MARK}agents}}\n"},
+        "E207",
+        "no chat is called `agents`",
+        "there are: chat",
+    ),
+    Case(
+        "an approval without a chat",
+        {
+            "  chat:\n    leaf: console\n": "",
+            PROMPT: "",
+            REPLY: "  - AgentResponse -> nowhere\n",
+            "  - AgentChunk -> ChatChunk\n": "  - AgentChunk -> nowhere\n",
+            "  - AgentStreamCompleted -> ChatStreamCompleted\n": "  - AgentStreamCompleted -> nowhere\n",
+            THOUGHT: "  - route: AgentThought -> AgentPrompt\n"
+            f"    map: {{sender: \"'me'\"}}\n    {MARK}approve: true\n",
+        },
+        "E218",
+        "no chat in which one could be asked",
+        "add `chat: …`",
+    ),
+    Case(
+        "an approval with several chats",
+        {
+            "  agents:": "  board:\n    branch: chat\n  agents:",
+            PROMPT: "  - chat.ChatAfferent -> AgentPrompt\n  - board.ChatAfferent -> nowhere\n",
+            REPLY: "  - route: AgentResponse -> board.ChatEfferentDraft, chat.ChatEfferentDraft\n"
+            f"    {MARK}approve: true\n",
+            "-> ChatChunk": "-> chat.ChatChunk",
+            "-> ChatStreamCompleted": "-> chat.ChatStreamCompleted",
+        },
+        "E221",
+        "several chats, chat, board",
+        "approve: {chat: chat}",
+    ),
+    Case(
+        "an approval of some calls",
+        {CALL: CALL + f"    when: tool_name == 'fs.write_text'\n    {MARK}approve: true\n"},
+        "E222",
+        "does not know the `when:`",
+        "`circle: {approve: [fs.read_text, fs.write_text]}`",
+    ),
+    Case(
+        "an approval of calls in a conversation",
+        {CALL: CALL + f"    approve: {{{MARK}conversation: board}}\n"},
+        "E222",
+        "goes where `ApprovalAsked` is routed",
+        "remove `conversation`",
+    ),
+    Case(
+        "an approval of calls by others than those of the circle",
+        {
+            CALL: CALL + f"    approve: {{{MARK}approvers: [ada]}}\n",
+            "      wards:": "      approvers: [bob]\n      wards:",
+        },
+        "E222",
+        "has other approvers",
+        "`circle: {approvers: [ada]}`",
+    ),
+    Case(
+        "an approval of a result",
+        {
+            "  - SpellResult -> AgentToolResult\n": "  - route: SpellResult -> AgentToolResult\n"
+            f"    {MARK}approve: true\n"
+        },
+        "E222",
+        "an agent waits for `AgentToolResult`",
+        "approve calls",
+    ),
+    Case(
+        "an approval of what streams",
+        {REPLY: LONG_REPLY + f"    {MARK}approve: true\n"},
+        "E223",
+        "line 20 shows chat the same text while it is being written",
+        "`- AgentChunk -> nowhere`",
+    ),
     # answers, cycles, circles
     Case(
         "a fault with no way home",

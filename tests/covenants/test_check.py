@@ -8,6 +8,7 @@ import pytest
 
 from branches.manifest import Direction, Kind
 from covenants import CODES, MANIFESTS, Severity
+from covenants.routing import Approval
 from journals import Entry
 from tests.covenants.cases import CASES, Case
 from tests.covenants.configs import MARK, RIGHT, checked, configured, edited, problems, unmarked
@@ -242,3 +243,112 @@ def test_every_code_is_tried() -> None:
     tried = {case.code for case in CASES} | {"E106", "E209", "E210"}
     elsewhere = {"E101", "E102", "E103", "E104", "E105", "E107", "E108", "E109", "E405", "E406", "E407"}
     assert tried | elsewhere == set(CODES)
+
+
+# Approvals of routes
+
+ASKED = "  - ApprovalAsked -> ChatQuestion\n  - ChatAnswer -> ApprovalGiven\n"
+QUIET = {
+    "  - AgentChunk -> ChatChunk\n": "  - AgentChunk -> nowhere\n",
+    "  - AgentStreamCompleted -> ChatStreamCompleted\n": "  - AgentStreamCompleted -> nowhere\n",
+}
+
+
+def approved(options: str, text: str = RIGHT) -> str:
+    """The right file, with an approval of the replies."""
+    reply = "  - AgentResponse -> ChatEfferentDraft\n"
+    return edited({reply: f"  - route: AgentResponse -> ChatEfferentDraft\n    approve: {options}\n", **QUIET}, text)
+
+
+@pytest.mark.parametrize(
+    ("options", "approval"),
+    [
+        ("true", Approval("chat")),
+        ("{}", Approval("chat")),
+        ("false", None),
+        ("{chat: chat, approvers: [ada, bob]}", Approval("chat", None, ("ada", "bob"))),
+        ("{conversation: '1234'}", Approval("chat", "1234")),
+    ],
+)
+def test_a_route_says_who_must_approve(options: str, approval: Approval | None) -> None:
+    (route,) = [route for route in configured(approved(options)).routes if route.source_kind == "AgentResponse"]
+    assert route.approval == approval
+
+
+def test_what_a_chat_says_is_asked_about_there() -> None:
+    text = edited({"  agents:": "  board:\n    branch: chat\n  agents:"}, RIGHT)
+    text = edited(
+        {
+            "  - ChatAfferent -> AgentPrompt\n": (
+                "  - chat.ChatAfferent -> nowhere\n  - route: board.ChatAfferent -> AgentPrompt\n    approve: true\n"
+            ),
+            "-> ChatEfferentDraft": "-> board.ChatEfferentDraft, chat.ChatEfferentDraft",
+            "-> ChatChunk": "-> chat.ChatChunk",
+            "-> ChatStreamCompleted": "-> chat.ChatStreamCompleted",
+        },
+        text,
+    )
+    (route,) = [route for route in configured(text).routes if route.approval]
+    assert route.approval == Approval("board")
+
+
+def test_text_may_stream_to_a_chat_from_which_what_is_approved_does_not_come() -> None:
+    condition = "    when: origin == 'x'\n"
+    chunks = "  - route: AgentChunk -> ChatChunk\n    when: origin == 'y'\n"
+    text = approved("true\n" + condition.rstrip("\n"))
+    assert problems(text.replace("  - AgentChunk -> nowhere\n", chunks)) == ()
+    found = problems(text.replace("  - AgentChunk -> nowhere\n", chunks.replace("'y'", "'x'")))
+    assert [problem.code for problem in found] == ["E223"]
+
+
+def test_where_a_person_says_yes_each_time_nothing_feeds_itself() -> None:
+    ring = (
+        "  - agents.AgentResponse -> critics.AgentPrompt\n"
+        "  - route: critics.AgentResponse -> agents.AgentPrompt\n    approve: true\n"
+    )
+    text = edited(
+        {
+            "  spellcasting:": CRITICS + "  spellcasting:",
+            "  - agents.AgentResponse -> ChatEfferentDraft\n": ring + CRITICS_SILENT,
+        },
+        qualified(),
+    )
+    assert "E212" not in {problem.code for problem in problems(text)}
+    assert "E212" in {problem.code for problem in problems(text.replace("approve: true", "approve: false"))}
+
+
+def test_no_route_has_the_name_of_what_another_one_lets_through() -> None:
+    text = approved("true") + "  - route: ChatAnswer -> AgentPrompt\n    name: NAME\n"
+    text += "    map: {sender: by, text: answer}\n"
+    taken = text.replace("NAME", "agents.AgentResponse -> chat.ChatEfferentDraft (approved)")
+    assert [problem.code for problem in problems(taken)] == ["E205"]
+    assert problems(text.replace("NAME", "heard")) == ()
+
+
+CALL_ROUTE = "  - route: AgentToolCall -> SpellInvocation\n    fault: AgentToolFault\n"
+
+
+def circle_of(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The gates that wait for an approval in this file, and who may give it."""
+    options: Any = configured(text).branches["agents"].options
+    return options.circle.approve, options.circle.approvers
+
+
+def test_an_approval_of_calls_is_one_of_the_gates_that_are_routed() -> None:
+    text = edited({CALL_ROUTE: CALL_ROUTE + "    approve: {approvers: [ada]}\n"}, RIGHT + ASKED)
+    assert circle_of(text) == (("fs.read_text", "fs.write_text"), ("ada",))
+    assert [route.approval for route in configured(text).routes if route.source_kind == "AgentToolCall"] == [None]
+    again = text.replace("      wards:", "      approve: [fs.write_text]\n      approvers: [ada]\n      wards:")
+    assert circle_of(again) == (("fs.write_text", "fs.read_text"), ("ada",))
+    assert circle_of(again.replace("{approvers: [ada]}", "true")) == (("fs.write_text", "fs.read_text"), ("ada",))
+
+
+def test_an_approval_of_calls_needs_a_way_for_the_question() -> None:
+    found = problems(edited({CALL_ROUTE: CALL_ROUTE + "    approve: true\n"}))
+    assert [problem.code for problem in found] == ["E218"]
+    assert "`- ApprovalAsked -> ChatQuestion`" in found[0].hint.replace("add ", "")
+
+
+def test_an_approval_of_calls_breaks_the_trifecta() -> None:
+    text = edited({CALL_ROUTE: CALL_ROUTE + "    approve: true\n"}, trifecta() + ASKED)
+    assert problems(text) == ()

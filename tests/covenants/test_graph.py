@@ -56,3 +56,18 @@ def test_conditions_and_functions_stand_on_the_arrow(tmp_path: Path) -> None:
 def test_an_instance_says_what_it_is() -> None:
     text = edited({"  chat:": "  my-end:\n    branch: chat"}, RIGHT)
     assert 'subgraph b_my_2d_end["my-end (chat)"]' in mermaid(configured(text))
+
+
+def test_who_must_approve_stands_on_the_arrow() -> None:
+    call = "    fault: AgentToolFault\n"
+    text = edited(
+        {
+            REPLY: LONG_REPLY + "    approve: {approvers: [ada, bob]}\n",
+            call: call + "    approve: true\n",
+            "AgentChunk -> ChatChunk": "AgentChunk -> nowhere",
+        },
+        RIGHT + "  - ApprovalAsked -> ChatQuestion\n  - ChatAnswer -> ApprovalGiven\n",
+    )
+    picture = mermaid(configured(text))
+    assert 'b_agents_AgentResponse -->|"if approved in chat by ada or bob"| b_chat_ChatEfferentDraft' in picture
+    assert '-->|"if approved: fs.read_text, fs.write_text"| b_spellcasting_SpellInvocation' in picture

@@ -73,6 +73,7 @@ def test_what_is_wrong_with_the_form_is_seen(case: Case) -> None:
         "nats: {url: nats://host:4222, token: '${T}', replicas: 3}",
         "durability: process",
         "covenant: [{route: A -> B, map: {a: b, c: 1, d: null, e: true}, when: true, max_hops: 3, start: end}]",
+        "covenant: [{route: A -> B, approve: true}, {route: A -> C, approve: {chat: board, approvers: [ada]}}]",
     ],
 )
 def test_what_the_check_takes_the_schema_takes(section: str) -> None:

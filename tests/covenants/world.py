@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
+from branches.chat.entries import ChatAnswer, ChatQuestion
 from covenants.applied import CovenantApplied
 from covenants.dead_letters import DeadLetter, dead_letter_registry
 from covenants.redrive import waiting_letters
 from covenants.router import Router
-from covenants.routing import TransformFailed
+from covenants.routing import Approval, TransformFailed
 from journals import Draft, Entry, EntryRegistry, Journal, Record, Store
 
 
@@ -48,6 +49,7 @@ class TestRoute(msgspec.Struct, frozen=True, kw_only=True):
     from_beginning: bool = False
     max_hops: int | None = None
     short_lived: bool = False
+    approval: Approval | None = None
     make: Callable[[Any], list[Entry]] = pong
 
     def apply(self, record: Record[Any]) -> list[Entry]:
@@ -65,7 +67,7 @@ class World:
         self.wrap: Callable[[Journal], Journal] = lambda journal: journal
 
     async def open(self, name: str) -> Journal:
-        return await self.store.open(name, EntryRegistry((Ping, Pong, Failed)))
+        return await self.store.open(name, EntryRegistry((Ping, Pong, Failed, ChatQuestion, ChatAnswer)))
 
     async def dead_letters(self) -> Journal:
         return await self.store.open("dead-letters", dead_letter_registry())
