@@ -25,7 +25,7 @@ from benchmarks.raw import Pull, Window, connected, make_stream
 from covenants.applied import CovenantApplied
 from covenants.dead_letters import dead_letter_registry
 from covenants.router import Router
-from covenants.routing import TransformFailed
+from covenants.routing import Approval, TransformFailed
 from journals import Draft, EmbeddedServer, Entry, EntryRegistry, JetStreamStore, Journal, Record
 
 _RATE = 200
@@ -42,6 +42,7 @@ class MapOneField(msgspec.Struct, frozen=True):
     from_beginning: bool = False
     max_hops: int | None = None
     short_lived: bool = False
+    approval: Approval | None = None
 
     def apply(self, record: Record[Asked]) -> list[Entry]:
         return [Told(body=record.entry.text, number=record.entry.number)]
