@@ -105,14 +105,14 @@ class Effects:
         except (TransformFailed, InvalidEntry, InvalidName) as error:
             made = self._failed(route, record, _failure(error))
             arrived = 1
-        if self._is_behind(route.name, record.position, arrived):
+        if self._uneven and self._is_behind(route.name, record.position, arrived):
             return
         for target_name, packed in made.items():
             effects.setdefault(target_name, []).extend(packed)
 
     def _is_behind(self, route: str, position: int, edge: int) -> bool:
         """Whether a route begins later in its target (0) or its fault (1), where the two do not begin at once."""
-        return bool(self._uneven) and route in self._uneven and position <= self._uneven[route][edge]
+        return route in self._uneven and position <= self._uneven[route][edge]
 
     def _failed(self, route: RoutedBy, record: Record[Entry], failure: TransformFailed) -> ByTarget:
         made: ByTarget = {}

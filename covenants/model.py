@@ -48,7 +48,7 @@ class ApprovalOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     )
     conversation: Annotated[
         Annotated[str, Meta(min_length=1, max_length=200)] | None,
-        Meta(description="the conversation there that is asked, such as a channel's id; else the record's own"),
+        Meta(description="the conversation there that is asked, e.g. `discord:1234`; without it, the record's own"),
     ] = None
     approvers: Annotated[
         tuple[str, ...], Meta(description="the names of those who may answer; none means anybody there")

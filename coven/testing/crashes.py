@@ -17,7 +17,7 @@ import msgspec
 
 from journals import Entry, Record
 
-_ID = re.compile(r"\b[0-9a-f]{24}\b")
+_ID = re.compile(r"\b(?:approve\.[0-9a-f]{12}\.\d+\.\w+\.)?[0-9a-f]{24}\b")  # that of a route's question has a position
 _UNTOLD_KINDS = frozenset({"ServiceChanged", "CovenantApplied", "ChatSettled", "AgentsSettled", "SpellsSettled"})
 _MEASURED = ("duration_ms",)
 

@@ -93,3 +93,22 @@ class ProbeChat:
         note(f"delivered {message.id}")
         self._delivered.set()
         return None
+
+
+class ApprovingChat(ProbeChat):
+    """The same with a person who says yes to every question, also when it is shown again."""
+
+    async def run(self, port: ChatPort, ready: Callable[[], None]) -> None:
+        self._port = port
+        await super().run(port, ready)
+
+    async def deliver(self, message: Record[ChatEfferent]) -> str | None:
+        if message.entry.question is None:
+            return await super().deliver(message)
+        await self.remind(message)
+        return None
+
+    async def remind(self, message: Record[ChatEfferent]) -> None:
+        question = message.entry.question or ""
+        note(f"questioned {message.entry.text}")
+        await self._port.answer(message.session, question, "yes", "ada", f"yes to {question}")

@@ -31,20 +31,22 @@ REGISTRIES = {
     "dead-letters": dead_letter_registry(),
 }
 _numbers = count(1)
+APPROVED = "approved.yaml"
 _KILLED = -signal.SIGKILL
 
 
 class Case:
     """One coven of its own on the shared server, run as often as the test likes."""
 
-    def __init__(self, folder: Path, server: EmbeddedServer) -> None:
+    def __init__(self, folder: Path, server: EmbeddedServer, file: str = "coven.yaml") -> None:
+        self.by_kind = file == APPROVED
         self.folder, self.server = folder / f"case{next(_numbers)}", server
         self.name = f"crash{os.getpid()}x{next(_numbers)}"
         self.folder.mkdir()
         self.effects = self.folder / "effects.log"
         self.effects.touch()
         shutil.copy(HERE / "probe.py", self.folder)
-        text = (HERE / "coven.yaml").read_text().replace("coven: crash", f"coven: {self.name}")
+        text = (HERE / file).read_text().replace("coven: crash", f"coven: {self.name}")
         (self.folder / "coven.yaml").write_text(text)
 
     async def run(self, **environment: str) -> int:
@@ -82,17 +84,23 @@ class Case:
             journals = [await store.open(name, registry) for name, registry in REGISTRIES.items()]
             return [record for journal in journals async for record in journal.read()]
 
+    def told(self, records: list[Record[Entry]]) -> list[str]:
+        """Their story; with a person in it kind by kind, who may answer before it is recorded that they were asked."""
+        return story(sorted(records, key=lambda record: (record.journal, record.kind)) if self.by_kind else records)
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def undisturbed(folder: Path, server: EmbeddedServer) -> tuple[list[FaultPoint], list[str]]:
+async def undisturbed(
+    folder: Path, server: EmbeddedServer, file: str = "coven.yaml"
+) -> tuple[list[FaultPoint], list[str]]:
     """The points of a run that nobody kills, and its story."""
-    case, trace = Case(folder, server), folder / "trace"
+    case, trace = Case(folder, server, file), folder / "trace"
     assert await case.run(COVEN_FAULT_TRACE=str(trace)) == 0
-    return reached_points(trace), story(await case.records())
+    return reached_points(trace), case.told(await case.records())
 
 
 async def check(case: Case, expected: list[str]) -> None:
@@ -106,15 +114,11 @@ async def check(case: Case, expected: list[str]) -> None:
     faults = [record for record in records if record.kind == "SpellFault"]
     if not faults:
         assert done["cast probe.once"] == 1, case.done()
-        assert story(records) == expected
+        assert case.told(records) == expected
         return
     (fault,) = faults
     assert fault.entry.code == "in_doubt", fault  # type: ignore[attr-defined]
-    assert _outline(records) == _outline_of(expected)
-
-
-def _outline(records: list[Record[Entry]]) -> list[str]:
-    return _outline_of(story(records))
+    assert _outline_of(case.told(records)) == _outline_of(expected)
 
 
 def _outline_of(lines: list[str]) -> list[str]:
@@ -123,9 +127,11 @@ def _outline_of(lines: list[str]) -> list[str]:
     return [kind.replace("Fault", "Result") for kind in kinds]
 
 
-async def kill_at(points: list[FaultPoint], expected: list[str], folder: Path, server: EmbeddedServer) -> None:
+async def kill_at(
+    points: list[FaultPoint], expected: list[str], folder: Path, server: EmbeddedServer, file: str = "coven.yaml"
+) -> None:
     for point in points:
-        case = Case(folder, server)
+        case = Case(folder, server, file)
         assert await case.run(**killed_at(point)) == _KILLED, f"{point} was not reached"
         assert await case.run() == 0
         try:
@@ -146,6 +152,23 @@ async def test_a_kill_at_every_fifth_operation(folder: Path, nats_server: Embedd
 async def test_a_kill_at_every_operation(folder: Path, nats_server: EmbeddedServer) -> None:
     points, expected = await undisturbed(folder, nats_server)
     await kill_at(points, expected, folder, nats_server)
+
+
+OF_AN_APPROVAL = ("chat.route.ChatQuestion", "chat.append.ChatAnswer", "chat.route.ChatEfferentDraft")
+
+
+async def test_a_kill_around_the_approval_of_a_route(folder: Path, nats_server: EmbeddedServer) -> None:
+    points, expected = await undisturbed(folder, nats_server, APPROVED)
+    chosen = [point for point in points if point.name.startswith(OF_AN_APPROVAL)]
+    assert len(chosen) == 6
+    await kill_at(chosen, expected, folder, nats_server, APPROVED)
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(1800)
+async def test_a_kill_at_every_operation_of_an_approval(folder: Path, nats_server: EmbeddedServer) -> None:
+    points, expected = await undisturbed(folder, nats_server, APPROVED)
+    await kill_at(points, expected, folder, nats_server, APPROVED)
 
 
 async def kill_server_at(points: list[FaultPoint], expected: list[str], folder: Path) -> None:

@@ -90,3 +90,33 @@ async def test_without_the_route_the_chat_says_so_and_nothing_is_forked(config, 
     routes = tuple(route for route in config.routes if route.source_kind != "ChatForked")
     told = await forked(msgspec.structs.replace(config, routes=routes), discord, MemoryStore())
     assert told == "Not forked: this coven does not fork: its covenant has no route `ChatForked -> AgentFork`."
+
+
+async def test_moderators_say_in_a_channel_of_theirs_what_is_sent_also_after_a_restart(project, config, discord):
+    mods, grace = discord.world.channel("moderators"), discord.world.person("Grace")
+    yaml, path, store = YAML(), project / "coven.yaml", MemoryStore()
+    file = yaml.load(path.read_text(encoding="utf-8"))
+    asks = {"conversation": f"discord:{mods.id}", "approvers": [str(grace.id)]}
+    changed = ("AgentResponse ->", "AgentChunk ->", "AgentStreamCompleted ->")
+    kept = [route for route in file["covenant"] if not str(route).startswith(changed)]
+    file["covenant"] = [*kept, {"route": "AgentResponse -> ChatEfferentDraft", "approve": asks}]
+    file["covenant"] += ["AgentChunk -> nowhere", "AgentStreamCompleted -> nowhere"]
+    with path.open("w", encoding="utf-8") as stream:
+        yaml.dump(file, stream)
+    config = configure(path, {"DISCORD_TOKEN": discord.token}).config
+    room = discord.world.general
+    async with running(config, store):
+        asked = await discord.say("what files are here?")
+        (question,) = await discord.until(lambda: discord.world.of_bot(mods))
+        said = discord.world.of_bot(room)
+    async with running(config, store):
+        yes = question.components[0]["components"][0]["custom_id"]
+        await discord.press(question, yes, author="Mallory")
+        await discord.until(lambda: discord.responses)
+        await discord.press(question, yes, author="Grace")
+        (answer,) = await discord.until(lambda: discord.world.of_bot(room))
+    assert said == []
+    assert "not one of those who may answer" in discord.responses[0]["data"]["content"]
+    assert question.history[0].startswith(rf'May I send to chat in "discord\:{room.id}"\: ChatEfferentDraft')
+    assert question.components == []
+    assert (answer.text, answer.reply_to) == ("In the workspace:\n  notes.md  (87 bytes)", asked.id)

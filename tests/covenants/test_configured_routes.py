@@ -6,15 +6,24 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from branches.agents.entries import AgentChunk, AgentPrompt, AgentResponse, AgentToolCall, AgentToolFault
+from branches.agents.entries import (
+    AgentChunk,
+    AgentPrompt,
+    AgentResponse,
+    AgentToolCall,
+    AgentToolFault,
+    ApprovalAsked,
+    ApprovalGiven,
+)
 from branches.chat import ChatAfferent, ChatChunk, ChatEfferentDraft
+from branches.chat.entries import ChatAnswer, ChatQuestion
 from branches.spellcasting import SpellInvocation
 from covenants import Config
 from covenants.applied import CovenantApplied
 from covenants.dead_letters import DeadLetter, dead_letter_registry
 from covenants.router import Router
 from journals import Entry, EntryRegistry, Journal, Record, Store
-from tests.covenants.configs import configured, edited
+from tests.covenants.configs import RIGHT, configured, edited
 
 REPLY = "  - AgentResponse -> ChatEfferentDraft\n"
 
@@ -125,3 +134,45 @@ async def test_chunks_go_from_one_short_lived_journal_to_the_other(store: Store)
             await chunks.append(AgentChunk(stream="s", index=0, text="He"), session="s")
             await asyncio.wait({waiting}, timeout=0.05)
     assert waiting.result().entry == ChatChunk(stream="s", index=0, text="He")
+
+
+ASKED = """\
+  - ApprovalAsked -> ChatQuestion
+  - route: ChatAnswer -> ApprovalGiven
+    when: size(answer) / size(by) > 0
+"""
+
+
+async def test_an_answer_goes_to_whoever_has_asked_and_to_nobody_else(store: Store) -> None:
+    text = edited(
+        {
+            REPLY: "  - route: AgentResponse -> ChatEfferentDraft\n    approve: true\n",
+            "AgentChunk -> ChatChunk": "AgentChunk -> nowhere",
+        },
+        RIGHT + ASKED,
+    )
+    journals = Journals(configured(text), store)
+    agents, chat = await journals.open("agents"), await journals.open("chat")
+
+    async def answer(question: Record[Entry], by: str) -> None:
+        assert isinstance(question.entry, ChatQuestion)
+        entry = ChatAnswer(correlation_id=question.entry.correlation_id, answer="yes", by=by)
+        await chat.append(entry, session="s", correlation_id=entry.correlation_id)
+
+    async with journals.routed():
+        await agents.append(AgentResponse(sender="a", text="Hello"), session="s", correlation_id="c", origin="chat")
+        of_route = await arrival(chat, ChatQuestion)
+        await answer(of_route, "")  # of one's own answer the condition would fail
+        await answer(of_route, "ada")
+        asked = ApprovalAsked(correlation_id="g1", question="May I?", choices=("yes", "no"), gate="x", arguments={})
+        await agents.append(asked, session="s", correlation_id="g1")
+        of_gate = await chat.wait_for(lambda r: r.kind == "ChatQuestion", after=of_route.position, timeout=10)
+        await answer(of_gate, "ada")
+        given = await arrival(agents, ApprovalGiven)
+        letter = await arrival(await journals.dead_letters(), DeadLetter)
+    assert isinstance(given.entry, ApprovalGiven)
+    assert given.entry.correlation_id == "g1"
+    assert isinstance(letter.entry, DeadLetter)
+    assert (letter.entry.code, letter.entry.source_kind) == ("unasked", "AgentResponse")
+    assert [record async for record in chat.read(kinds=["ChatEfferentDraft"])] == []
+    assert [record.kind async for record in (await journals.dead_letters()).read()] == ["DeadLetter"]
