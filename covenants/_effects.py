@@ -163,19 +163,25 @@ class Effects:
             except (TransformFailed, InvalidEntry, InvalidName):
                 made.clear()
         if failure.code != DENIED or route.fault_instance is not None:
-            about = answer if source is None else source
-            letter = _letter(about, route.name, failure)
-            self._put(made, self._dead_letters, routed_draft(letter, about, route.name, id), answer.position)
+            about = answer
+            if source is not None:
+                about, failure = source, TransformFailed(failure.code, f"{failure}; sent again, it asks again")
+            self._put_letter(made, about, route.name, failure, id, answer.position)
         return made
 
     def _pack_letter(self, effects: ByTarget, record: Record[Entry], route: str, failure: TransformFailed) -> None:
-        letter = _letter(record, route, failure)
-        name = route or "dead-letters"
+        id = self._id(route or "dead-letters", record.position, 0)
+        self._put_letter(effects, record, route, failure, id, record.position)
+
+    def _put_letter(
+        self, effects: ByTarget, about: Record[Entry], route: str, failure: TransformFailed, id: str, position: int
+    ) -> None:
+        letter, name = _letter(about, route, failure), route or "dead-letters"
         try:
-            self._pack(effects, self._dead_letters, letter, record, name, 0)
+            self._put(effects, self._dead_letters, routed_draft(letter, about, name, id), position)
         except (InvalidEntry, InvalidName):  # the envelope that somebody else wrote cannot be written again
-            bare = msgspec.structs.replace(record, session=_UNADDRESSED, id="", correlation_id=None, origin=None)
-            self._pack(effects, self._dead_letters, letter, bare, name, 0)
+            bare = msgspec.structs.replace(about, session=_UNADDRESSED, id="", correlation_id=None, origin=None)
+            self._put(effects, self._dead_letters, routed_draft(letter, bare, name, id), position)
 
     def _pack(
         self,
@@ -191,16 +197,19 @@ class Effects:
         cursor = self._cursors[target.name]
         if record.position <= cursor.position:
             return
-        ids = self._ids.get(route)
-        if ids is None:
-            ids = self._ids[route] = routed_ids(route, self._source)
-        draft = routed_draft(entry, record, route, ids(record.position, number), hops or record.hops, session)
+        draft = routed_draft(entry, record, route, self._id(route, record.position, number), hops, session)
         effects.setdefault(target.name, []).append(cursor.pack(draft, record.position))
 
     def _put(self, effects: ByTarget, target: Journal, draft: Draft, position: int) -> None:
         cursor = self._cursors[target.name]
         if position > cursor.position:
             effects.setdefault(target.name, []).append(cursor.pack(draft, position))
+
+    def _id(self, route: str, position: int, number: int) -> str:
+        ids = self._ids.get(route)
+        if ids is None:
+            ids = self._ids[route] = routed_ids(route, self._source)
+        return ids(position, number)
 
 
 def routed_ids(route: str, source: Journal) -> DerivedIds:
@@ -223,7 +232,7 @@ def routed_draft(
         causation_id=record.id,
         origin=record.origin,
         route=route,
-        hops=hops,
+        hops=hops or record.hops,
     )
 
 
@@ -231,7 +240,7 @@ def released_draft(
     entry: Entry, source: Record[Entry], answer: Record[ChatAnswer], route: str, id: str, hops: int = 0
 ) -> Draft:
     """What a route writes once it may: it stands where it would have stood, and names the answer that caused it."""
-    draft = routed_draft(entry, source, route, id, hops or source.hops)
+    draft = routed_draft(entry, source, route, id, hops)
     return msgspec.structs.replace(draft, causation_id=answer.id)
 
 

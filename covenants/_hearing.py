@@ -9,7 +9,8 @@ from typing import cast
 from branches.chat.entries import ChatAnswer, ChatQuestion
 from covenants.approving import Heard, Releasing
 from covenants.questions import asked_by, route_key
-from journals import Entry, Journal, Record
+from covenants.routing import RoutedBy
+from journals import Entry, Journal, Record, Unreadable
 
 _KINDS = (ChatAnswer.kind(), ChatQuestion.kind())
 
@@ -43,10 +44,18 @@ class Hearing:
             return
         question = await self._question(answer)
         if question is not None:
-            source = await self._journals[route.route.source_instance].get(asked.position)
-            if source is not None and (source.id != question.causation_id or source.imported):
-                source = None  # the journal was deleted and made anew, and another record stands there
+            source = await self._source(route.route, asked.position, question)
             self._heard[answer.position] = Heard(route, question, source)
+
+    async def _source(self, route: RoutedBy, position: int, question: Record[ChatQuestion]) -> Record[Entry] | None:
+        """The record that was asked about; None if this route cannot take it any more.
+
+        Where a journal was deleted and made anew, another record stands there.
+        """
+        record = await self._journals[route.source_instance].get(position)
+        if record is None or record.id != question.causation_id or record.imported:
+            return None
+        return None if record.kind != route.source_kind or isinstance(record.entry, Unreadable) else record
 
     async def _question(self, answer: Record[ChatAnswer]) -> Record[ChatQuestion] | None:
         """The question that this is the first answer to; None if it was answered before, or never asked."""

@@ -14,18 +14,13 @@ from branches.chat.entries import ChatAnswer, ChatQuestion
 from covenants.problems import shown
 from covenants.questions import FIRST, again_by, asked_by, question_id, question_text, released_name
 from covenants.routing import Approval, RoutedBy, TransformFailed
-from journals import Entry, Record, Unreadable
+from journals import Entry, Record
 
 MADE_AT_MOST = 900
 """How many entries a route may make of one record: what fits into one batch, with its cursor."""
 
-DENIED, CHANGED, UNASKED, NOT_AN_APPROVER, SOURCE_GONE = (
-    "denied",
-    "changed",
-    "unasked",
-    "not_an_approver",
-    "source_gone",
-)
+DENIED = "denied"
+_CHANGED, _UNASKED, _NOT_AN_APPROVER, _SOURCE_GONE = "changed", "unasked", "not_an_approver", "source_gone"
 
 
 class Asking:
@@ -91,20 +86,18 @@ class Releasing:
     def release(self, heard: Heard, answer: Record[ChatAnswer]) -> list[Entry]:
         """What was approved. Raises `TransformFailed` where it was not, or where it would be something else now."""
         question, source, given = heard.question.entry, heard.source, answer.entry
-        if source is None or isinstance(source.entry, Unreadable):
-            raise TransformFailed(SOURCE_GONE, "the record that was asked about is not there any more")
+        if source is None:
+            raise TransformFailed(_SOURCE_GONE, "the record that was asked about is not there for this route any more")
         if not given.by:  # the chat itself says so: a person has a name
-            raise TransformFailed(UNASKED, f"{shown(given.answer, 300)}; sent again, it asks again")
+            raise TransformFailed(_UNASKED, shown(given.answer, 300))
         if any(allowed and given.by not in allowed for allowed in (question.approvers, self._approvers)):
-            told = f"{shown(given.by)} is not one of those who may approve it; sent again, it asks again"
-            raise TransformFailed(NOT_AN_APPROVER, told)
+            raise TransformFailed(_NOT_AN_APPROVER, f"{shown(given.by)} is not one of those who may approve it")
         if not Answer(given.answer, given.by).approves:
             raise TransformFailed(DENIED, f"{shown(given.by)} has not approved it")
         entries = self.route.apply(source)
         asked = asked_by(question.correlation_id)
         if asked is None or question_id(self.route, source.position, entries, asked.again) != question.correlation_id:
-            told = "the route makes something else of it now than was approved; sent again, it asks again"
-            raise TransformFailed(CHANGED, told)
+            raise TransformFailed(_CHANGED, "the route makes something else of it now than was approved")
         return entries
 
 

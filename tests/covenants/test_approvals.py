@@ -16,7 +16,7 @@ from branches.chat.entries import ChatAnswer, ChatEfferentDraft, ChatQuestion
 from covenants.questions import SHOWN_CHARS, asked_by, question_id, question_text
 from covenants.redrive import redrive, waiting_letters
 from covenants.routing import Approval, TransformFailed
-from journals import Draft, Entry, MemoryStore, Record
+from journals import Draft, Entry, Lane, MemoryStore, Record
 from tests.covenants.world import Failed, Ping, Pong, TestRoute, World, numbers, read_letters
 from tests.journals.flaky import Crash, flaky
 
@@ -378,6 +378,53 @@ async def test_a_question_about_a_record_that_is_not_there_any_more_is_a_dead_le
         assert letter.entry.code == "source_gone"
         assert "any more" in ((await resend(world, ROUTE))[0] or "")
         assert await written(world) == []
+
+
+@pytest.mark.parametrize("gone", [True, False])
+async def test_an_answer_in_an_envelope_that_others_wrote_sticks_no_route(world: World, gone: bool) -> None:
+    async with world.routing(ROUTE):
+        await world.ping(2)
+        first, second = await questions(world, 2)
+        chat = await world.open("c")
+        if gone:
+            first = (await chat.append(first.entry, session="other", cause=second)).record  # type: ignore[assignment]
+        entry = ChatAnswer(correlation_id=first.entry.correlation_id, answer="yes", by="ada")
+        message = chat._envelope.pack(Draft(entry=entry, session=first.session, id="x"), Lane.IN, 1.0)
+        headers = {**message.headers, "Coven-Id": "\u65e5", "Coven-Origin": "\u672c"}
+        await chat.log.append(msgspec.structs.replace(message, headers=headers))
+        (letter,) = await read_letters(world, 1)
+        assert letter.entry.code == ("source_gone" if gone else "not_storable")
+        assert await written(world) == []
+
+
+@pytest.mark.parametrize("fault", [None, "b"])
+async def test_a_route_that_takes_another_kind_now_lets_nothing_of_the_old_one_through(
+    world: World, fault: str | None
+) -> None:
+    async with world.routing(ROUTE):
+        await world.ping(1)
+        (question,) = await questions(world, 1)
+    async with world.routing(TestRoute(approval=ASKED, source_kind="Pong", fault_instance=fault)):
+        await answer(world, question)
+        (letter,) = await read_letters(world, 1)
+    assert (letter.entry.code, letter.entry.source_kind) == ("source_gone", "ChatAnswer")
+
+
+async def test_a_record_that_cannot_be_decoded_any_more_is_not_let_through(world: World) -> None:
+    async with world.routing(TestRoute(approval=ASKED, fault_instance="b")):
+        await world.ping(1)
+        (question,) = await questions(world, 1)
+        source = await world.open("a")
+        message = source._envelope.pack(Draft(entry=Ping(number=0), session="s", id="bad"), Lane.IN, 1.0)
+        await source.log.append(msgspec.structs.replace(message, headers={**message.headers, "Coven-Version": "7"}))
+        unreadable = [record async for record in source.read()][-1]
+        id = question.entry.correlation_id.replace(".1.", f".{unreadable.position}.")
+        copied = msgspec.structs.replace(question.entry, correlation_id=id)
+        chat = await world.open("c")
+        asked = (await chat.append(copied, session="s", cause=unreadable)).record
+        await answer(world, asked)  # type: ignore[arg-type]
+        letters = await read_letters(world, 2)
+    assert {letter.entry.code for letter in letters} == {"unreadable", "source_gone"}
 
 
 async def test_imported_records_are_neither_asked_about_nor_answers(world: World) -> None:
