@@ -170,7 +170,7 @@ class Effects:
         return made
 
     def _pack_letter(self, effects: ByTarget, record: Record[Entry], route: str, failure: TransformFailed) -> None:
-        id = self._id(route or "dead-letters", record.position, 0)
+        id = routed_ids(route or "dead-letters", self._source)(record.position, 0)
         self._put_letter(effects, record, route, failure, id, record.position)
 
     def _put_letter(
@@ -197,19 +197,16 @@ class Effects:
         cursor = self._cursors[target.name]
         if record.position <= cursor.position:
             return
-        draft = routed_draft(entry, record, route, self._id(route, record.position, number), hops, session)
+        ids = self._ids.get(route)
+        if ids is None:
+            ids = self._ids[route] = routed_ids(route, self._source)
+        draft = routed_draft(entry, record, route, ids(record.position, number), hops, session)
         effects.setdefault(target.name, []).append(cursor.pack(draft, record.position))
 
     def _put(self, effects: ByTarget, target: Journal, draft: Draft, position: int) -> None:
         cursor = self._cursors[target.name]
         if position > cursor.position:
             effects.setdefault(target.name, []).append(cursor.pack(draft, position))
-
-    def _id(self, route: str, position: int, number: int) -> str:
-        ids = self._ids.get(route)
-        if ids is None:
-            ids = self._ids[route] = routed_ids(route, self._source)
-        return ids(position, number)
 
 
 def routed_ids(route: str, source: Journal) -> DerivedIds:
