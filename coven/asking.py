@@ -57,7 +57,9 @@ async def _ask(
     assert task is not None
     with StopSignals(task) as signals:
         try:
-            async with entrance(recipe, origin=ORIGIN, tell=tell, sessions={session}, shared=shared) as opened:
+            async with entrance(
+                recipe, origin=ORIGIN, tell=tell, sessions={session}, shared=shared, watch=follow is not None
+            ) as opened:
                 return await _episode(opened, intent, session, follow, task, signals, files)
         except asyncio.CancelledError:
             if not signals.asked:

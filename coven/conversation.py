@@ -146,17 +146,14 @@ class Conversation:
 
         Events only inform: who stops listening changes nothing. Raises what `ask` raises.
         """
-        after = None if self._chunks is None else await self._chunks.end()
         prompt = await self.send(intent, id=id)
-        async with aclosing(self.watch(prompt, chunks_after=after)) as events:
+        async with aclosing(self.watch(prompt)) as events:
             async for event in events:
                 yield event
 
-    async def watch(self, prompt: Record[Any], *, chunks_after: int | None = None) -> AsyncGenerator[AnyEvent]:
-        """The same for a prompt that was sent, whatever has become of it; text in pieces from now on, or from there."""
-        async with aclosing(
-            follow(self.journal, prompt, self._chunks, chunks_after=chunks_after, casts=self._casts)
-        ) as events:
+    async def watch(self, prompt: Record[Any]) -> AsyncGenerator[AnyEvent]:
+        """The same for a prompt that was sent, whatever has become of it."""
+        async with aclosing(follow(self.journal, prompt, self._chunks, casts=self._casts)) as events:
             while (event := await self._while_serving(anext(events, None))) is not None:
                 yield event
 

@@ -22,7 +22,7 @@ from branches.agents.deadline import Deadline
 from branches.agents.folds import Folds
 from branches.agents.gathering import gather
 from branches.agents.internal import EntityCast
-from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, gate_key, turn_id, turn_key
+from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, gate_key, stream_id, turn_id, turn_key
 from branches.agents.retrying import UNREACHABLE, MayPass
 from branches.agents.steps import Said, code_step, ending, failure, utterance
 from branches.agents.surroundings import Surroundings
@@ -104,8 +104,8 @@ class Episode:
         call = self.cantrip.call
         request = CrystalRequest(self._context.messages, self._tools, call.tool_choice, call.sampling)
         open_stream = self._surroundings.open_stream
-        stream = None if open_stream is None else open_stream(f"{ctx.id}.{ctx.attempt}", False)
-        thought = None if open_stream is None else open_stream(f"{ctx.id}.{ctx.attempt}.thought", True)
+        stream = None if open_stream is None else open_stream(stream_id(ctx.id, ctx.attempt), False)
+        thought = None if open_stream is None else open_stream(stream_id(ctx.id, ctx.attempt, thought=True), True)
         started = time.perf_counter()
         try:
             on_text, on_thought = (each if each is None else each.write for each in (stream, thought))

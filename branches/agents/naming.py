@@ -23,6 +23,8 @@ APPROVAL: Final = "@approval"
 DENIED: Final = "@denied"
 """The policy that stands for a gate call which a person did not approve."""
 
+_THOUGHT: Final = ".thought"
+
 
 def entity_id(instance: str, session: str) -> str:
     """The id of the entity of a session (ENTITY-2, D-008)."""
@@ -73,6 +75,17 @@ def turn_id(run: str, turn: int) -> str:
 def continued_id(turn: str, part: int) -> str:
     """The id of what goes on of a turn when children that it called have returned; `part` counts from 1."""
     return derive_id(turn, "continued", part) if part else turn
+
+
+def stream_id(turn: str, attempt: int, *, thought: bool = False) -> str:
+    """The id of the stream in which an attempt's text comes, or the thought before it."""
+    return f"{turn}.{attempt}{_THOUGHT if thought else ''}"
+
+
+def read_stream_id(stream: str) -> tuple[str, int] | None:
+    """The turn and the attempt of a stream; None for one that is named by others."""
+    turn, _, attempt = stream.removesuffix(_THOUGHT).rpartition(".")
+    return (turn, int(attempt)) if attempt.isascii() and attempt.isdigit() else None
 
 
 def gate_call_id(run: str, turn: int, index: int) -> str:

@@ -53,21 +53,20 @@ class Updates:
     """
 
     def __init__(self) -> None:
-        self._said = ""
-        self._anything = False
+        self._thoughts, self._texts = _Paragraphs(), _Paragraphs()
 
     def __repr__(self) -> str:
-        return f"<Updates after {len(self._said)} characters of this turn>"
+        return f"<Updates after {len(self._texts.newest)} characters of this turn>"
 
     def of(self, event: AnyEvent) -> Iterator[Update]:
         """What an event shows."""
         match event:
             case StepStartEvent(depth=0):
-                self._said = ""
+                self._thoughts.newest = self._texts.newest = ""
             case ThinkingEvent(depth=0):
-                yield update_agent_thought_text(event.text)
+                yield from map(update_agent_thought_text, self._thoughts.add(event.text, anew=event.restart))
             case TextEvent(depth=0):
-                yield from self._text(event.text, anew=event.restart)
+                yield from map(update_agent_message_text, self._texts.add(event.text, anew=event.restart))
             case ToolCallEvent() if event.gate != DONE.name:
                 yield start_tool_call(
                     event.id,
@@ -84,17 +83,25 @@ class Updates:
                     content=[tool_content(text_block(_short(shown, _SHOWN)))],
                     raw_output=msgspec.to_builtins(event.result),
                 )
-            case FinalResponseEvent(depth=0, ending="terminated") if event.text != self._said:
-                yield from self._text(event.text, anew=True)
+            case FinalResponseEvent(depth=0, ending="terminated") if event.text != self._texts.newest:
+                yield from map(update_agent_message_text, self._texts.add(event.text, anew=True))
             case _:
                 pass
 
-    def _text(self, text: str, *, anew: bool) -> Iterator[Update]:
-        """A piece of text; what begins a message of its own stands in a paragraph of its own."""
-        begins = anew or not self._said
-        self._said = text if anew else self._said + text
-        if text:
-            yield update_agent_message_text(f"\n\n{text}" if begins and self._anything else text)
+
+class _Paragraphs:
+    """What an editor puts together, who takes nothing back: what begins anew stands in a paragraph of its own."""
+
+    def __init__(self) -> None:
+        self.newest = ""
+        self._anything = False
+
+    def add(self, piece: str, *, anew: bool) -> Iterator[str]:
+        """What of a piece goes to the editor."""
+        begins = anew or not self.newest
+        self.newest = piece if anew else self.newest + piece
+        if piece:
+            yield f"\n\n{piece}" if begins and self._anything else piece
             self._anything = True
 
 

@@ -9,9 +9,18 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from branches.agents.entries import AgentChunk, AgentResponse
-from branches.agents.events import AnyEvent, Events, FinalResponseEvent, StepStartEvent, TextEvent
-from branches.agents.internal import EntityCast
+from branches.agents.entries import AgentResponse
+from branches.agents.events import (
+    AnyEvent,
+    Events,
+    FinalResponseEvent,
+    PieceEvent,
+    StepStartEvent,
+    TextEvent,
+    ThinkingEvent,
+    pieces,
+)
+from branches.agents.internal import CrystalCalled, EntityCast
 from coven.http.troubles import Refused
 from journals import Entry, Journal, Record
 
@@ -31,7 +40,7 @@ class Mark(NamedTuple):
 
 
 class Told(NamedTuple):
-    """An event with the mark behind which a reader goes on; text has none, and comes again with `restart`."""
+    """An event with the mark behind which a reader goes on; a piece has none, and comes again with `restart`."""
 
     mark: Mark | None
     event: AnyEvent
@@ -60,7 +69,7 @@ async def session_events(
     happened for a while. Raises what the journal raises.
     """
     start = Mark(await journal.end()) if after is None else after
-    events, begun = Events(), set[str]()
+    events, begun = Events(), set[tuple[type[PieceEvent], str]]()
     inner = start.position if start.nth != _ALL else start.position + 1
     for record in await _at_work(journal, session, before=inner):
         for told in _tell(events, record):
@@ -81,25 +90,25 @@ async def session_events(
 
 
 def _tell(events: Events, record: Record[Entry]) -> Iterable[Told]:
-    """The events of a record. Text has no mark: how much of it an event holds depends on the pieces before it."""
+    """The events of a record. A piece has no mark: how much it holds depends on the pieces before it."""
     index = 0
     for event in events.feed(record):
-        if isinstance(event, TextEvent):
+        if isinstance(event, PieceEvent):
             yield Told(None, event)
         else:
             yield Told(Mark(record.position, index), event)
             index += 1
 
 
-def _begin(event: AnyEvent, begun: set[str]) -> None:
+def _begin(event: AnyEvent, begun: set[tuple[type[PieceEvent], str]]) -> None:
     if isinstance(event, StepStartEvent):
-        begun.add(event.turn_id)
+        begun |= {(ThinkingEvent, event.turn_id), (TextEvent, event.turn_id)}
 
 
-def _whole(event: AnyEvent, begun: set[str]) -> AnyEvent:
-    """The first text of a turn that began before the mark comes whole: it takes the place of pieces seen before."""
-    if isinstance(event, TextEvent) and event.turn_id in begun:
-        begun.remove(event.turn_id)
+def _whole(event: AnyEvent, begun: set[tuple[type[PieceEvent], str]]) -> AnyEvent:
+    """The first thought and text of a turn that began before the mark come whole, in the place of pieces before it."""
+    if isinstance(event, PieceEvent) and (type(event), event.turn_id) in begun:
+        begun.remove((type(event), event.turn_id))
         return msgspec.structs.replace(event, restart=True)
     return event
 
@@ -135,7 +144,9 @@ async def _records(
 
     tails = [journal.tail(after, session=session)]
     if chunks is not None:
-        tails.append(chunks.tail(await chunks.end(), kinds=[AgentChunk.kind()], session=session))
+        newest = await journal.last(session=session, kinds=[CrystalCalled.kind(), AgentResponse.kind()])
+        asked = newest if newest is not None and newest.kind == CrystalCalled.kind() else None
+        tails.append(pieces(chunks, session, None if asked is None else asked.causation_id))
     reading = [asyncio.create_task(work) for work in (*(_gather(tail, arrived) for tail in tails), stop())]
     try:
         while True:

@@ -16,9 +16,10 @@ from branches.agents.retrying import UNREACHABLE
 
 
 class Dropped(msgspec.Struct, frozen=True):
-    """An answer whose connection broke after this much of its text."""
+    """An answer whose connection broke after this much of its thought and text."""
 
     text: str
+    thinking: str | None = None
 
 
 Answer = (
@@ -68,6 +69,7 @@ class ScriptedCrystal:
         if isinstance(answer, CrystalError):
             raise answer
         if isinstance(answer, Dropped):
+            await _tell(answer.thinking or "", on_thought)
             await _tell(answer.text, on_text)
             raise CrystalError(UNREACHABLE, "the connection broke before the answer was whole")
         if not isinstance(answer, CrystalResponse):
@@ -125,9 +127,9 @@ def fails(status: int, message: str, *, retry_after: str | None = None) -> Cryst
     return http_error(status, message, retry_after=retry_after)
 
 
-def drops(text: str) -> Dropped:
-    """An answer that is cut off after this text: it is streamed, and then the connection breaks."""
-    return Dropped(text)
+def drops(text: str, *, thinking: str | None = None) -> Dropped:
+    """An answer that is cut off after this thought and text: they are streamed, and then the connection breaks."""
+    return Dropped(text, thinking)
 
 
 def answers_openai(raw: Mapping[str, Any]) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
@@ -14,7 +14,7 @@ from branches.chat.entries import ChatActivity
 from branches.chat.forks import Wish, wish
 from branches.chat.leaf import ChatPort, ForkRefused
 from journals import Record, random_id
-from leaves.chats._terminal import visible
+from leaves.chats._terminal import colours, visible
 from leaves.chats._writing import Writing
 from leaves.chats.console import Console, ConsoleOptions, Typed, read_file, told
 
@@ -199,11 +199,6 @@ def gist(arguments: str) -> str:
     except msgspec.DecodeError:
         return arguments
     return " ".join(each if isinstance(each, str) else msgspec.json.encode(each).decode() for each in values.values())
-
-
-def colours(environ: Mapping[str, str]) -> bool:
-    """Whether a terminal gets any style: not with `NO_COLOR`, nor where it can do none."""
-    return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
 def _keys() -> KeyBindings:

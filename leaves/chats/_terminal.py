@@ -9,7 +9,7 @@ import threading
 import unicodedata
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 _CHUNK = 65536
@@ -107,3 +107,8 @@ def start(work: Callable[[], T]) -> asyncio.Future[T]:
 def visible(text: str) -> str:
     """The text without control characters (line breaks and tabs stay), so that no answer can drive the terminal."""
     return "".join(c for c in text if c in "\n\t\u200d" or unicodedata.category(c) not in ("Cc", "Cf"))
+
+
+def colours(environ: Mapping[str, str]) -> bool:
+    """Whether a terminal gets any style: not with `NO_COLOR`, nor where it can do none."""
+    return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"

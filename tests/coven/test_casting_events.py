@@ -8,12 +8,20 @@ import pytest
 
 from branches.agents import AGENTS
 from branches.agents.circle import circle
-from branches.agents.events import AnyEvent, FinalResponseEvent, StepStartEvent, TextEvent, ToolResultEvent, follow
+from branches.agents.events import (
+    AnyEvent,
+    FinalResponseEvent,
+    PieceEvent,
+    StepStartEvent,
+    TextEvent,
+    ToolResultEvent,
+    follow,
+)
 from branches.agents.loom import read_loom
 from branches.agents.service import AgentsService
 from branches.agents.wards import Ward
 from coven import Call, Cantrip, invoke
-from coven.testing import ScriptedCrystal, calls, finishes, says
+from coven.testing import EagerClock, ScriptedCrystal, calls, drops, finishes, says
 from journals import Journal, Record, Store
 from tests.branches.agents.bench import Bench
 
@@ -29,7 +37,23 @@ def cantrip(script: list[Any], child: list[Any] = []) -> Cantrip:  # noqa: B006
 
 
 async def followed(journal: Journal, prompt: Record[Any], chunks: Journal | None = None) -> list[AnyEvent]:
-    return [event async for event in follow(journal, prompt, chunks, chunks_after=0)]
+    return [event async for event in follow(journal, prompt, chunks)]
+
+
+def folded(events: list[AnyEvent]) -> list[tuple[str, str]]:
+    """The events by name, pieces put together, each with its text if it has one."""
+    said: dict[tuple[str, str], str] = {}
+    order = list[tuple[str, str]]()
+    for number, event in enumerate(events):
+        name = type(event).__name__
+        if isinstance(event, PieceEvent):
+            key = (name, event.turn_id)
+            said[key] = event.text if event.restart else said.get(key, "") + event.text
+        else:
+            key = (name, str(number))
+        if key not in order:
+            order.append(key)
+    return [(name, said.get((name, key), "")) for name, key in order]
 
 
 async def test_events_live_are_events_replayed_and_their_turns_are_those_of_the_loom(store: Store) -> None:
@@ -121,17 +145,19 @@ async def test_the_events_of_a_prompt_that_waits_are_its_own(store: Store) -> No
         ]
 
 
-async def test_text_comes_in_pieces_from_the_short_lived_journal() -> None:
+async def test_thoughts_and_text_come_in_pieces_from_the_short_lived_journal() -> None:
     bench = Bench()
     chunks = await bench.store.open("agents-chunks", AGENTS.registry(short_lived=True), short_lived=True)
-    crystal = ScriptedCrystal([says("one\ntwo\nthree")])
+    crystal = ScriptedCrystal([drops("zero\n", thinking="x\ny\n"), says("one\ntwo\nthree", thinking="a\nb\nc")])
     service: AgentsService
-    async with bench.serve(crystal, chunk_journal=chunks) as service:
+    async with bench.serve(crystal, chunk_journal=chunks, clock=EagerClock()) as service:
         del service
         prompt: Any = await bench.ask("go")
         live = await followed(await bench.open(), prompt, chunks)
     whole = await followed(await bench.open(), prompt)
-    assert "".join(event.text for event in live if isinstance(event, TextEvent)) == "one\ntwo\nthree"
-    assert [event for event in live if not isinstance(event, TextEvent)] == [
-        event for event in whole if not isinstance(event, TextEvent)
+    assert folded(live) == folded(whole)
+    assert folded(whole)[1:3] == [("ThinkingEvent", "a\nb\nc"), ("TextEvent", "one\ntwo\nthree")]
+    assert len(live) > len(whole)
+    assert [event for event in live if not isinstance(event, PieceEvent)] == [
+        event for event in whole if not isinstance(event, PieceEvent)
     ]

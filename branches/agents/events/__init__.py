@@ -4,6 +4,7 @@ from branches.agents.events._events import (
     AnyEvent,
     Event,
     FinalResponseEvent,
+    PieceEvent,
     StepCompleteEvent,
     StepStartEvent,
     TextEvent,
@@ -12,7 +13,7 @@ from branches.agents.events._events import (
     ToolResultEvent,
     UsageEvent,
 )
-from branches.agents.events._follow import Casts, follow
+from branches.agents.events._follow import Casts, follow, pieces
 from branches.agents.events._projector import Events
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Event",
     "Events",
     "FinalResponseEvent",
+    "PieceEvent",
     "StepCompleteEvent",
     "StepStartEvent",
     "TextEvent",
@@ -29,4 +31,5 @@ __all__ = [
     "ToolResultEvent",
     "UsageEvent",
     "follow",
+    "pieces",
 ]

@@ -1,7 +1,7 @@
 """What happens while an entity works, for those who watch: the streaming events of the specification's section 7.2.
 
 Events inform and steer nothing. They are projected from the journals alone, so they are the same live and replayed,
-except that live the text of an utterance comes in pieces.
+except that live the thought and the text of an utterance come in pieces.
 """
 
 from __future__ import annotations
@@ -39,17 +39,22 @@ class StepCompleteEvent(Event, frozen=True, kw_only=True):
     step: int
 
 
-class ThinkingEvent(Event, frozen=True, kw_only=True):
-    """Reasoning that the crystal let us see."""
+class PieceEvent(Event, frozen=True, kw_only=True):
+    """Base of what comes whole or piece by piece. With `restart`, this turn's pieces of this kind before it are void.
 
-    text: str
-
-
-class TextEvent(Event, frozen=True, kw_only=True):
-    """Text of the utterance, or the next piece of it. With `restart`, pieces of this turn that came before are void."""
+    Put together, the pieces are what is recorded, however they came.
+    """
 
     text: str
     restart: bool = False
+
+
+class ThinkingEvent(PieceEvent, frozen=True, kw_only=True):
+    """Reasoning that the crystal let us see, or the next piece of it."""
+
+
+class TextEvent(PieceEvent, frozen=True, kw_only=True):
+    """Text of the utterance, or the next piece of it."""
 
 
 class UsageEvent(Event, frozen=True, kw_only=True):

@@ -45,15 +45,13 @@ async def follow(
     prompt: Record[AgentPrompt],
     chunks: Journal | None = None,
     *,
-    chunks_after: int | None = None,
     casts: Casts | None = None,
 ) -> AsyncGenerator[AnyEvent]:
     """What happens in the episode of a prompt and those of its children, to its final response.
 
     It may be over, at work, or not begun: what is recorded comes at once, the rest when it happens. With the Agents
-    instance's short-lived journal, text comes in pieces: those behind `chunks_after`, by default those to come.
-    `casts` spare a lasting conversation from being read from its beginning for each prompt. Raises what the journals
-    raise.
+    instance's short-lived journal, thoughts and text come in pieces. `casts` spare a lasting conversation from being
+    read from its beginning for each prompt. Raises what the journals raise.
     """
     events, arrived = Events(), asyncio.Queue[Record[Entry] | BaseException](_AHEAD)
     cast = await (casts or Casts(journal, prompt.session)).before(prompt.position)
@@ -61,8 +59,7 @@ async def follow(
         events.feed(cast)
     tails = [journal.tail(prompt.position, session=prompt.session)]
     if chunks is not None:
-        after = await chunks.end() if chunks_after is None else chunks_after
-        tails.append(chunks.tail(after, kinds=[AgentChunk.kind()], session=prompt.session))
+        tails.append(pieces(chunks, prompt.session, prompt.id))
     reading = [asyncio.create_task(_gather(tail, prompt, arrived)) for tail in tails]
     try:
         while True:
@@ -79,6 +76,27 @@ async def follow(
         for task in reading:
             with suppress(asyncio.CancelledError):
                 await task
+
+
+async def pieces(chunks: Journal, session: str, prompt: str | None) -> AsyncGenerator[Record[Entry]]:
+    """The chunks of a session that are to come, behind those that the episode of a prompt has left until now.
+
+    So whoever comes late is told of a thought and of a text from its beginning. Raises what the journal raises.
+    """
+    kinds, end = [AgentChunk.kind()], await chunks.end()
+    left: list[Record[Entry]] = []
+    if prompt is not None:
+        async with aclosing(chunks.read(session=session, before=end + 1, reverse=True)) as records:
+            async for record in records:
+                if record.causation_id != prompt:
+                    break
+                left.append(record)
+    for record in reversed(left):
+        if record.kind in kinds:
+            yield record
+    async with aclosing(chunks.tail(end, kinds=kinds, session=session)) as records:
+        async for record in records:
+            yield record
 
 
 async def _gather(

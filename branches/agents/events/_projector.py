@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -20,16 +20,9 @@ from branches.agents.entries import (
 from branches.agents.events._events import (
     AnyEvent,
     FinalResponseEvent,
-    StepCompleteEvent,
-    StepStartEvent,
-    TextEvent,
-    ThinkingEvent,
-    ToolCallEvent,
-    ToolResultEvent,
-    UsageEvent,
 )
-from branches.agents.events._texts import Piece, Texts
-from branches.agents.events._watch import Calling, Running
+from branches.agents.events._running import Calling, Running
+from branches.agents.events._speech import Speech
 from branches.agents.gates import CALL_AGENT, CALL_AGENT_BATCH, DONE, EXECUTE
 from branches.agents.internal import (
     AgentUtterance,
@@ -43,7 +36,7 @@ from branches.agents.internal import (
     GateCalled,
     GateReturned,
 )
-from branches.agents.naming import run_id, turn_id
+from branches.agents.naming import run_id
 from branches.agents.root_call import NO_CALL, child_call, request_of, root_call
 from branches.agents.steps import GateOutcome, code_run_of, gate_outcome
 from branches.agents.utterances import utterance_in
@@ -63,9 +56,8 @@ class Events:
         self._runs: dict[str, Running] = {}
         self._calls: dict[str, Calling] = {}
         self._code: dict[str, Running] = {}
+        self._speech = Speech()
         self._thoughts: list[str] = []
-        self._texts = Texts()
-        self._speaking: dict[str, Running] = {}
 
     def __repr__(self) -> str:
         return f"<Events of session {self._session}: {len(self._runs)} runs at work>"
@@ -84,14 +76,14 @@ class Events:
                 self._entity, self._call = cast.entity, root_call(cast)
             case CrystalCalled(summarises=False) as called:
                 yield from self._ask(called)
-            case AgentChunk(thought=False) as chunk:
-                yield from self._told(chunk.stream.rpartition(".")[0], [self._texts.take(chunk)])
+            case AgentChunk() as chunk:
+                yield from self._speech.take(chunk)
             case AgentThought() as thought:
                 self._thoughts.append(thought.text)
             case ContextFolded() as folded if folded.usage != Usage():
-                yield self._use(self._run(folded.run), folded.usage)
+                yield self._run(folded.run).uses(folded.usage)
             case CrystalFailed() as failed:
-                yield from self._close(self._run(failed.run))
+                yield from self._run(failed.run).closes()
             case AgentToolCall() as called:
                 scope = called.scope or run_id(record.causation_id or "")
                 yield from self._make(called.correlation_id, scope, called.tool_name, called.arguments)
@@ -118,7 +110,7 @@ class Events:
     def _run(self, id: str) -> Running:
         run = self._runs.get(id)
         if run is None:
-            run = self._runs[id] = Running(id, self._entity, self._call, None)
+            run = self._runs[id] = Running(id, self._session, self._entity, self._call, None)
         return run
 
     def _ask(self, entry: CrystalCalled) -> Iterator[AnyEvent]:
@@ -127,48 +119,23 @@ class Events:
         if not run.begun and run.works_for is not None:  # now a child exists, and closes the turn of its parent
             if run.works_for.closed is None:
                 run.works_for.closed = run.works_for.run.part
-            yield from self._close(run.works_for.run)
+            yield from run.works_for.run.closes()
         run.begun = True
         if entry.turn > run.step:
-            yield from self._close(run)
-            run.step, run.part, run.tool_calls, run.read, run.out = entry.turn, 0, (), 0, 0
-            yield from self._open(run)
-            self._speaking[run.turn_id] = run
-        yield from self._told(run.base_id, self._texts.begin(run.base_id, entry.attempt))
-
-    def _open(self, run: Running) -> Iterator[AnyEvent]:
-        run.open = True
-        yield StepStartEvent(**self._of(run), step=run.step)
-
-    def _close(self, run: Running) -> Iterator[AnyEvent]:
-        if run.open:
-            run.open = False
-            yield StepCompleteEvent(**self._of(run), step=run.step)
-
-    def _told(self, turn: str, pieces: Iterable[Piece | None]) -> Iterator[AnyEvent]:
-        run = self._speaking.get(turn)
-        for piece in pieces:
-            if run is not None and piece is not None:
-                yield TextEvent(**self._of(run), text=piece.text, restart=piece.restart)
+            yield from run.closes()
+            yield from run.begins(entry.turn)
+        yield from self._speech.begin(run, entry.attempt)
 
     def _say(self, said: AgentUtterance) -> Iterator[AnyEvent]:
-        run, turn = self._run(said.run), turn_id(said.run, said.turn)
+        run = self._run(said.run)
         if run.step < said.turn:  # we came too late for its beginning
-            run.step, run.part, run.read, run.begun = said.turn, 0, 0, True
-            yield from self._open(run)
-        thoughts, self._thoughts = self._thoughts, []
-        for thought in thoughts:
-            yield ThinkingEvent(**self._of(run), text=thought)
-        self._speaking[turn] = run
-        yield from self._told(turn, [self._texts.finish(turn, said.content or "")])
-        del self._speaking[turn]
-        yield self._use(run, said.usage)
+            run.begun = True
+            yield from run.begins(said.turn)
+        thought, self._thoughts = "".join(self._thoughts), []
+        yield from self._speech.finish(run, thought, said.content or "")
+        yield run.uses(said.usage)
         run.tool_calls = said.tool_calls
         yield from self._go_on(run)
-
-    def _use(self, run: Running, usage: Usage) -> AnyEvent:
-        run.total += usage
-        return UsageEvent(**self._of(run), usage=usage, total=run.total)
 
     def _go_on(self, run: Running) -> Iterator[AnyEvent]:
         """The next tool calls of the utterance: up to one that waits for its answer, or to the turn's end.
@@ -182,7 +149,7 @@ class Events:
                 calling = self._calls[id] = Calling(run, id, intended)
                 run.held[id] = None
                 run.out += 1
-                yield self._called(calling, tool_call.id)
+                yield calling.told(tool_call.id)
                 if not run.call.independent:
                     return
                 run.read += 1
@@ -192,16 +159,13 @@ class Events:
             if isinstance(intended, CodeCall):
                 self._code[id] = run
                 run.held[id] = None
-                arguments = {"code": intended.code}
-                yield ToolCallEvent(
-                    **self._of(run), id=id, gate=EXECUTE, arguments=arguments, tool_call_id=tool_call.id
-                )
+                yield run.calls(id, EXECUTE, {"code": intended.code}, tool_call.id)
                 return
             seen = intended.observation if isinstance(intended, Done) else intended
-            yield from self._both(run, id, seen, tool_call.id)
+            yield from run.answers_itself(id, seen, tool_call.id)
             run.read = len(run.tool_calls) if isinstance(intended, Done) else run.read + 1
         if not run.out:
-            yield from self._close(run)
+            yield from run.closes()
 
     # Gates
 
@@ -211,7 +175,7 @@ class Events:
         if run is not None and id not in self._calls:
             calling = self._calls[id] = Calling(run, id, GateCall(ToolCall("", gate), arguments), scope)
             run.held[id] = None
-            yield self._called(calling, None)
+            yield calling.told()
 
     def _summon(self, id: str, entry: EntitySummoned) -> Iterator[AnyEvent]:
         if id in self._runs:
@@ -224,7 +188,7 @@ class Events:
         works_for = calling if batched else self._calls.get(id)
         if works_for is not None:
             call = child_call(works_for.run.call, entry)
-            self._runs[id] = Running(id, entry.entity, call, works_for)
+            self._runs[id] = Running(id, self._session, entry.entity, call, works_for)
             works_for.run.held[id] = None
 
     def _settle(self, id: str, entry: GateOutcome) -> Iterator[AnyEvent]:
@@ -235,9 +199,9 @@ class Events:
         run.held.pop(id, None)
         if calling.closed == run.part:  # of children that worked at the same time the first to return goes on
             run.part += 1
-            yield from self._open(run)
+            yield from run.opens()
         seen = calling.call.observation(gate_outcome(entry))
-        yield self._gave(run, id, seen, calling.within)
+        yield run.sees(id, seen, calling.within)
         if calling.within is None:
             run.out -= 1
             run.read += not run.call.independent
@@ -252,43 +216,14 @@ class Events:
         for refusal in made.refusals:
             args = cast("Mapping[str, Any]", refusal.arguments)
             seen = Observation(gate=refusal.gate, args=args, result=refusal.reason, is_error=True)
-            yield from self._both(run, f"{id}.{refusal.index}", seen, None, id)
+            yield from run.answers_itself(f"{id}.{refusal.index}", seen, within=id)
         if made.finished:
             seen = Observation(gate=DONE.name, args={"answer": made.value}, result=made.value)
-            yield from self._both(run, f"{id}.done", seen, None, id)
+            yield from run.answers_itself(f"{id}.done", seen, within=id)
         failed = made.error is not None
-        yield ToolResultEvent(**self._of(run), id=id, gate=EXECUTE, result=made.text, is_error=failed)
+        yield run.sees(id, Observation(gate=EXECUTE, args={}, result=made.text, is_error=failed))
         run.read = len(run.tool_calls) if made.finished else run.read + 1
         yield from self._go_on(run)
-
-    def _called(self, calling: Calling, tool_call_id: str | None) -> AnyEvent:
-        return ToolCallEvent(
-            **self._of(calling.run),
-            id=calling.id,
-            gate=calling.call.gate,
-            arguments=calling.call.arguments,
-            tool_call_id=tool_call_id,
-            within=calling.within,
-        )
-
-    def _gave(self, run: Running, id: str, seen: Observation, within: str | None) -> AnyEvent:
-        return ToolResultEvent(
-            **self._of(run), id=id, gate=seen.gate, result=seen.result, is_error=seen.is_error, within=within
-        )
-
-    def _both(
-        self, run: Running, id: str, seen: Observation, tool_call_id: str | None, within: str | None = None
-    ) -> Iterator[AnyEvent]:
-        """A call that never left the circle, with what the entity sees of it."""
-        yield ToolCallEvent(
-            **self._of(run),
-            id=id,
-            gate=seen.gate,
-            arguments=seen.args,
-            tool_call_id=tool_call_id,
-            within=within,
-        )
-        yield self._gave(run, id, seen, within)
 
     # Endings
 
@@ -296,26 +231,18 @@ class Events:
         yield from self._drop(run)
         if run.begun or run.works_for is None:
             yield FinalResponseEvent(
-                **self._of(run), text=entry.text, answer=entry.answer, ending=entry.ending, ward=entry.ward
+                **run.whose, text=entry.text, answer=entry.answer, ending=entry.ending, ward=entry.ward
             )
 
     def _drop(self, run: Running) -> Iterator[AnyEvent]:
         """The run is over, and with it the children that were at work: turns are closed, and nothing of it is kept."""
         for id in [id for id in run.held if id in self._runs]:
             yield from self._drop(self._runs[id])
-        yield from self._close(run)
-        self._speaking.pop(run.base_id, None)
+        yield from run.closes()
+        self._speech.drop(run)
         self._runs.pop(run.id, None)
         for id in run.held:
             self._code.pop(id, None)
             self._calls.pop(id, None)
         if run.works_for is not None:
             run.works_for.run.held.pop(run.id, None)
-
-    def _of(self, run: Running) -> dict[str, Any]:
-        return {
-            "session": self._session,
-            "entity_id": run.entity_id,
-            "turn_id": run.turn_id,
-            "depth": run.depth,
-        }

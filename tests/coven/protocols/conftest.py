@@ -22,6 +22,20 @@ class Script(ScriptedCrystal):
     def __init__(self, options):
         super().__init__(SCRIPT, otherwise=says("again"))
 
+    async def invoke(self, request, on_text=None, on_thought=None):
+        if SCRIPT == [aloud]:
+            return await aloud(on_text, on_thought)
+        return await super().invoke(request, on_text, on_thought)
+
+
+async def aloud(on_text, on_thought):
+    """Begins a thought, and goes on with it and answers when something comes through a pipe."""
+    on_thought("They greet.\\n")
+    rest = await asyncio.to_thread(Path("go").read_text)
+    on_thought(rest)
+    on_text("Hello.")
+    return says("Hello.", thinking=f"They greet.\\n{{rest}}")
+
 
 async def hangs(request):
     """Says through a pipe that it was asked, and never answers."""

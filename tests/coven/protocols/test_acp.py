@@ -26,9 +26,17 @@ class Editor(acp.Client):
 
     def __init__(self) -> None:
         self.updates: list[Any] = []
+        self._updated = asyncio.Event()
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
         self.updates.append(update)
+        self._updated.set()
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        """Wait for the update with which this holds."""
+        while not condition():
+            self._updated.clear()
+            await self._updated.wait()
 
     @property
     def text(self) -> str:
@@ -75,6 +83,19 @@ async def test_a_prompt_is_an_episode_told_as_it_happens(opening, scripted) -> N
         (result,) = editor.of("tool_call_update")
         assert (result.tool_call_id, result.status) == (call.tool_call_id, "completed")
         assert "The kettle" in result.raw_output["text"]
+
+
+async def test_a_thought_is_told_while_the_crystal_still_thinks(opening, scripted) -> None:
+    scripted("[aloud]")
+    async with opening() as (editor, connection, _):
+        asking = asyncio.create_task(ask(connection, await new(connection), "go"))
+        await editor.until(lambda: editor.of("agent_thought_chunk"))
+        (begun,) = editor.of("agent_thought_chunk")
+        await asyncio.to_thread(Path("go").write_text, "I greet.")
+        await asking
+        assert begun.content.text == "They greet.\n"
+        assert "".join(each.content.text for each in editor.of("agent_thought_chunk")) == "They greet.\nI greet."
+        assert editor.text == "Hello."
 
 
 async def test_what_done_is_given_is_the_answer(opening, scripted) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import io
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -166,7 +167,7 @@ def test_a_person_who_waits_sees_what_happens(coven, scripted, monkeypatch):
     ran = coven("cast", "go")
     assert (ran.code, ran.out) == (0, "x\n")
     first, thought, call, result, wrong, failed, second = ran.err.splitlines()
-    assert (first, thought, second) == ("turn 1", "  (hm)", "turn 2")
+    assert (first, re.sub("\x1b.*?m", "", thought), second) == ("turn 1", "  (hm)", "turn 2")
     assert (call, wrong) == ('  fs.read_text(path="notes.md")', '  fs.read_text(path="no")')
     assert result.startswith('    {"path":"notes.md"')
     assert failed.startswith("    failed: ")

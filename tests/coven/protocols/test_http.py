@@ -9,7 +9,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +147,8 @@ async def test_a_prompt_that_is_not_waited_for_is_followed_by_its_events(serving
 
 
 async def test_a_reader_that_was_cut_off_anywhere_misses_and_repeats_nothing(serving) -> None:
-    async with serving('[calls(("fs.list_dir", {})), says("one\\ntwo\\n"), says("bye")]') as client:
+    said = 'says("one\\ntwo\\n", thinking="a\\nb\\n")'
+    async with serving(f'[calls(("fs.list_dir", {{}})), {said}, says("bye")]') as client:
         position = (await client.post("/sessions/ada/prompts", json={"intent": "go", "wait": False})).json()["position"]
         whole = await read_events(client, "ada", {"after": position})
         marks = [number for number, (id, _) in enumerate(whole) if id is not None]
@@ -155,11 +156,33 @@ async def test_a_reader_that_was_cut_off_anywhere_misses_and_repeats_nothing(ser
         for number in marks[:-1]:
             id, _ = whole[number]
             rest = await read_events(client, "ada", {}, {"Last-Event-ID": id})
-            expected = [event for _, event in whole[number + 1 :] if event["event"] != "TextEvent"]
-            assert [event for _, event in rest if event["event"] != "TextEvent"] == expected
-            texts = [event for _, event in rest if event["event"] == "TextEvent"]
-            if texts:
-                assert "".join(event["text"] for event in texts) == "one\ntwo\n"
+            expected = [event for id, event in whole[number + 1 :] if id is not None]
+            assert [event for id, event in rest if id is not None] == expected
+            for kind, wanted in (("TextEvent", "one\ntwo\n"), ("ThinkingEvent", "a\nb\n")):
+                told = [event["text"] for _, event in rest if event["event"] == kind]
+                assert "".join(told) in ("", wanted)
+
+
+async def test_a_thought_is_told_while_the_crystal_still_thinks_to_all_who_come_meanwhile(serving) -> None:
+    async with serving("[aloud]") as client, AsyncExitStack() as readers:
+        await client.post("/sessions/ada/prompts", json={"intent": "go", "wait": False})
+        told: list[list[str]] = []
+        for _ in range(2):
+            response = await readers.enter_async_context(client.stream("GET", "/sessions/ada/events?once=true"))
+            lines = response.aiter_lines()
+            told.append([])
+            while not told[-1] or "They greet." not in told[-1][-1]:
+                told[-1].append(await anext(lines))
+            readers.push_async_callback(_read_on, lines, told[-1])
+        await say("I greet.")
+    for each in told:
+        events = [json.loads(line.removeprefix("data: ")) for line in each if line.startswith("data: ")]
+        assert [event["text"] for event in events if event["event"] == "ThinkingEvent"] == ["They greet.\n", "I greet."]
+        assert "".join(event["text"] for event in events if event["event"] == "TextEvent") == "Hello."
+
+
+async def _read_on(lines: AsyncIterator[str], told: list[str]) -> None:
+    told += [line async for line in lines]
 
 
 async def test_whoever_comes_while_an_episode_is_at_work_sees_all_of_it(serving) -> None:

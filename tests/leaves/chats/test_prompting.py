@@ -21,7 +21,8 @@ from branches.chat import CHAT, ChatChunk, ChatEfferentDraft, ChatStreamComplete
 from branches.chat.entries import ChatActivity, ChatQuestion
 from branches.chat.service import ChatService
 from journals import MemoryStore
-from leaves.chats._prompting import colours, one_line
+from leaves.chats._prompting import one_line
+from leaves.chats._terminal import colours
 from leaves.chats.console import ConsoleOptions, open_console
 
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x07")

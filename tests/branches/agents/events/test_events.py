@@ -16,6 +16,7 @@ from branches.agents.events import (
     AnyEvent,
     Events,
     FinalResponseEvent,
+    PieceEvent,
     StepCompleteEvent,
     StepStartEvent,
     TextEvent,
@@ -26,7 +27,7 @@ from branches.agents.events import (
 )
 from branches.agents.internal import ContextFolded, Refusal
 from branches.agents.loom import weave
-from branches.agents.naming import child_id, gate_call_id, turn_id
+from branches.agents.naming import child_id, gate_call_id, run_id, stream_id, turn_id
 from journals import Entry, Record, derive_id
 from tests.branches.agents.loom.story import Story, call, code
 from tests.branches.agents.loom.test_turns import independent
@@ -49,7 +50,7 @@ def _short(event: AnyEvent) -> str:
         case StepCompleteEvent():
             return f"complete {event.step}"
         case ThinkingEvent():
-            return f"thinks {event.text}"
+            return f"thinks {event.text}" + (" anew" if event.restart else "")
         case TextEvent():
             return f"says {event.text}" + (" anew" if event.restart else "")
         case UsageEvent():
@@ -313,43 +314,90 @@ async def test_nothing_is_kept_of_what_is_over() -> None:
     kept: Any = events
     assert not kept._runs
     assert not kept._calls
-    assert not kept._speaking
+    assert not kept._speech._runs
+
+
+async def test_nothing_is_kept_of_what_was_never_said() -> None:
+    story = await Story.begin()
+    run = await story.prompt("go")
+    await story.cast()
+    await story.asks(1)
+    await story.ends("cut", ending="cancelled")
+    *before, ended = await story.records()
+    events = Events()
+    for record in [*before, piece(turn_id(run, 1), 0, "Hm", thought=True), piece(turn_id(run, 1), 0, "I")]:
+        events.feed(record)
+    events.feed(ended)
+    assert not events.feed(piece(turn_id(run, 1), 1, "m", thought=True))
+    kept: Any = events
+    assert [pieces._working for pieces in kept._speech._kinds.values()] == [{}, {}]
 
 
 # Text in pieces
 
 
-def piece(turn: str, index: int, text: str, attempt: int = 1) -> Record[Entry]:
-    chunk = AgentChunk(stream=f"{turn}.{attempt}", index=index, text=text)
+def piece(turn: str, index: int, text: str, attempt: int = 1, *, thought: bool = False) -> Record[Entry]:
+    chunk = AgentChunk(stream=stream_id(turn, attempt, thought=thought), index=index, text=text, thought=thought)
     return Record(journal="agents-chunks", position=1, id="c", kind="AgentChunk", session="s", entry=chunk, time=0)
 
 
-def heard(events: list[AnyEvent]) -> str:
+def heard(events: list[AnyEvent], kind: type[PieceEvent] = TextEvent) -> str:
     """What somebody sees who puts the pieces together as they come."""
     text = ""
     for event in events:
-        if isinstance(event, TextEvent):
+        if isinstance(event, kind):
             text = event.text if event.restart else text + event.text
     return text
 
 
-async def two_attempts() -> tuple[list[Record[Entry]], list[Record[Entry]]]:
-    """The records of an utterance that came at the second attempt, and the pieces of both."""
+async def two_attempts(*, thinks: bool = False) -> tuple[list[Record[Entry]], list[Record[Entry]]]:
+    """The records of an utterance that came at the second attempt, and the pieces of both; of its thought, if any."""
     story = await Story.begin()
     run = await story.prompt("go")
     await story.cast()
     await story.asks(1)
     await story.asks(1, attempt=2)
-    await story.ends_by_text(1, "Hello, world")
+    if thinks:
+        await story.add(AgentThought(sender="agents", text="Hello, world"))
+    await story.ends_by_text(1, "ok" if thinks else "Hello, world")
     turn = turn_id(run, 1)
     pieces = [
-        piece(turn, 0, "Good "),
-        piece(turn, 1, "day"),
-        piece(turn, 0, "Hello", 2),
-        piece(turn, 1, ", ", 2),
-        piece(turn, 2, "world", 2),
+        piece(turn, 0, "Good ", thought=thinks),
+        piece(turn, 1, "day", thought=thinks),
+        piece(turn, 0, "Hello", 2, thought=thinks),
+        piece(turn, 1, ", ", 2, thought=thinks),
+        piece(turn, 2, "world", 2, thought=thinks),
     ]
     return await story.records(), pieces
+
+
+async def test_a_thought_comes_in_pieces_and_is_not_repeated_when_it_is_recorded() -> None:
+    records, pieces = await two_attempts(thinks=True)
+    events = Events()
+    fed: list[AnyEvent] = []
+    for record in [*records[:3], *pieces[:2], records[3], *pieces[2:], *records[4:]]:
+        fed += events.feed(record)
+    assert told(fed) == [
+        "start 1",
+        "thinks Good ",
+        "thinks day",
+        "thinks Hello anew",
+        "thinks , ",
+        "thinks world",
+        "says ok",
+        "used 7",
+        "complete 1",
+        "terminated: ok",
+    ]
+
+
+async def test_a_thought_that_does_not_stand_in_the_end_is_taken_back() -> None:
+    records, pieces = await two_attempts()
+    away = piece(turn_id(run_id(records[0].id), 1), 0, "Hm.", thought=True)
+    events = Events()
+    fed = [event for record in [*records[:3], away, *records[3:], *pieces] for event in events.feed(record)]
+    thoughts = [(event.text, event.restart) for event in fed if isinstance(event, ThinkingEvent)]
+    assert thoughts == [("Hm.", False), ("", True)]
 
 
 async def test_text_comes_in_pieces_and_is_not_repeated_by_the_utterance() -> None:
@@ -370,9 +418,9 @@ async def test_the_rest_of_a_text_whose_last_pieces_are_late_comes_with_the_utte
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(data=st.data())
-def test_whatever_order_pieces_come_in_the_text_is_the_same(data: st.DataObject) -> None:
-    records, pieces = asyncio.run(two_attempts())
+@given(data=st.data(), thinks=st.booleans())
+def test_whatever_order_pieces_come_in_what_is_told_is_the_same(data: st.DataObject, thinks: bool) -> None:
+    records, pieces = asyncio.run(two_attempts(thinks=thinks))
     lost = data.draw(st.sets(st.integers(0, len(pieces) - 1)))
     left = [each for number, each in enumerate(pieces) if number not in lost]
     order = data.draw(st.permutations([True] * len(records) + [False] * len(left)))
@@ -380,8 +428,8 @@ def test_whatever_order_pieces_come_in_the_text_is_the_same(data: st.DataObject)
     both = iter(records), iter(left)
     for own in order:
         fed += events.feed(next(both[0] if own else both[1]))
-    assert heard(fed) == "Hello, world"
-    kinds = [type(event).__name__ for event in fed if not isinstance(event, TextEvent)]
+    assert heard(fed, ThinkingEvent if thinks else TextEvent) == "Hello, world"
+    kinds = [type(event).__name__ for event in fed if not isinstance(event, PieceEvent)]
     assert kinds == ["StepStartEvent", "UsageEvent", "StepCompleteEvent", "FinalResponseEvent"]
 
 
