@@ -25,6 +25,7 @@ ALL = (
     "code_turn",
     "crystal",
     "first_text",
+    "start",
 )
 _ANYWHERE = (
     "read",
@@ -38,6 +39,7 @@ _ANYWHERE = (
     "code_turn",
     "crystal",
     "first_text",
+    "start",
 )
 
 

@@ -8,10 +8,10 @@ import os
 import pty
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from benchmarks.harness import Profile, Result, alone, percentile
+from benchmarks.terminal import Terminal
 from branches.agents.permission import VARIABLE
 from coven.testing.providers import ProviderServer, Reply
 
@@ -69,41 +69,6 @@ class TellingCrystal:
 """
 
 
-class _Terminal:
-    """What stands on a terminal, with the moment at which it came."""
-
-    def __init__(self, master: int) -> None:
-        self._master = master
-        self._seen = b""
-        self._came = asyncio.Event()
-        self._at = 0.0
-        asyncio.get_running_loop().add_reader(master, self._read)
-
-    def _read(self) -> None:
-        self._at = time.monotonic()
-        try:
-            self._seen += os.read(self._master, 65536)
-        except OSError:
-            return
-        self._came.set()
-
-    async def until(self, wanted: bytes) -> float:
-        """Wait until this has come behind what was waited for before; gives when."""
-        try:
-            async with asyncio.timeout(20):
-                while wanted not in self._seen:
-                    self._came.clear()
-                    await self._came.wait()
-        except TimeoutError:
-            raise TimeoutError(f"{wanted!r} never came; on the terminal stands {self._seen[-2000:]!r}") from None
-        self._seen = self._seen.partition(wanted)[2]
-        return self._at
-
-    def type(self, text: str) -> None:
-        """As if somebody had typed it."""
-        os.write(self._master, text.encode())
-
-
 async def run(profile: Profile, scale: float) -> list[Result]:
     """Answers one after the other; the first one does not count."""
     rounds = max(5, min(len(_LETTERS) - 1, int(22 * scale)))
@@ -136,7 +101,7 @@ async def _measure(folder: Path, server: ProviderServer, rounds: int) -> list[fl
         start_new_session=True,
     )
     os.close(slave)
-    terminal = _Terminal(master)
+    terminal = Terminal(master)
     delays: list[float] = []
     try:
         await terminal.until(b"you>")

@@ -8,11 +8,11 @@ import platform
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 from rich.console import Console
@@ -23,6 +23,15 @@ from journals import EmbeddedServer, JetStreamStore
 Profile = Literal["power", "process"]
 Contestant = Callable[[], Awaitable[float]]
 _names = count(1)
+
+
+class HasPid(Protocol):
+    """A process, or what runs one."""
+
+    @property
+    def pid(self) -> int | None:
+        """Its number."""
+        ...
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +71,15 @@ async def fresh_store(server: EmbeddedServer) -> AsyncIterator[JetStreamStore]:
     """A coven that nobody has used."""
     async with await JetStreamStore.connect(server.url, fresh_name(), token=server.token) as store:
         yield store
+
+
+@contextmanager
+def compiled_modules() -> Generator[dict[str, str]]:
+    """An environment whose modules are compiled, as those of an installed package are, by the first life."""
+    with tempfile.TemporaryDirectory(prefix="coven-benchmark-") as folder:
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        yield environment
 
 
 def fresh_name() -> str:
@@ -130,10 +148,10 @@ def percentile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
-def cpu_of(server: EmbeddedServer | None) -> float:
-    """Seconds of processor time that the server has used; 0 where the system does not tell."""
+def cpu_of(process: HasPid | None) -> float:
+    """Seconds of processor time that a process has used, e.g. a server; 0 where the system does not tell."""
     try:
-        with open(f"/proc/{server.pid}/stat" if server else "", encoding="ascii") as file:
+        with open(f"/proc/{process.pid}/stat" if process else "", encoding="ascii") as file:
             fields = file.read().rsplit(")", 1)[1].split()
     except OSError:
         return 0.0

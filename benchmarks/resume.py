@@ -8,16 +8,12 @@ asked; the server lives on. The action is the next request to the crystal.
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from statistics import median
 
-from benchmarks.harness import Profile, Result, alone, fresh_name, running_server
+from benchmarks.harness import Profile, Result, alone, compiled_modules, fresh_name, running_server
 from journals import EmbeddedServer
 
 _LIMIT_MS = 1000.0
@@ -32,7 +28,7 @@ _SAID = {
 async def run(profile: Profile, scale: float) -> list[Result]:
     turns = max(100, int(1000 * scale))
     results: list[Result] = []
-    with _compiled() as environment:
+    with compiled_modules() as environment:
         async with running_server(profile) as server:
             for how, what in (("episode", "an episode"), ("talk", "a conversation")):
                 name, coven = f"after kill -9, {what} of {turns:,} turns", fresh_name()
@@ -81,12 +77,3 @@ def _steps(
         results.append(alone(f"{name}, {measure}: {said}", profile, "ms", at[step] - before))
         before = at[step]
     return results
-
-
-@contextmanager
-def _compiled() -> Iterator[dict[str, str]]:
-    """An environment whose modules are compiled, as those of an installed package are, by the first life."""
-    with tempfile.TemporaryDirectory(prefix="coven-benchmark-") as folder:
-        environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        yield environment
