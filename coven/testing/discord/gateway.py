@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 from typing import Any
 
 from aiohttp import WSMsgType, web
+
+from coven.testing._loopback import Loopback
 
 _BAD_TOKEN = 4004
 
@@ -27,16 +28,16 @@ class Session:
         return event
 
 
-class Gateway:
+class Gateway(Loopback):
     """Serves web sockets. `greet` makes the events of a new session; its counters are for tests to look at."""
 
     def __init__(self, token: str, heartbeat_ms: int) -> None:
+        super().__init__()
         self._token, self._heartbeat_ms = token, heartbeat_ms
         self._sessions: dict[str, Session] = {}
         self.current: Session | None = None
         self.url = ""
         self.identified = self.resumed = self.heartbeats = 0
-        self.changed = asyncio.Condition()
 
     def __repr__(self) -> str:
         return f"<Gateway {len(self._sessions)} sessions, {self.identified} identified, {self.resumed} resumed>"
@@ -91,12 +92,10 @@ class Gateway:
                     session = await self._resume(socket, message["d"])
                 case _:
                     pass
-            async with self.changed:
-                self.changed.notify_all()
+            await self.note()
         if session is not None and session.socket is socket:
             session.socket = None
-        async with self.changed:
-            self.changed.notify_all()
+        await self.note()
         return socket
 
     async def _identify(self, socket: web.WebSocketResponse, data: dict[str, Any]) -> Session | None:

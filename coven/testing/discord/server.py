@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from aiohttp import web
 
 from coven.testing.discord.gateway import Gateway, Session
 from coven.testing.discord.limits import GLOBAL, Limits
+from coven.testing.discord.requests import answer, read, refused
 from coven.testing.discord.world import Channel, Kind, Message, Person, World
 
 _LONGEST = 2000
@@ -34,13 +33,9 @@ class DiscordServer(Gateway):
         self.typing: list[int] = []
         self.commands: list[dict[str, Any]] = []
         self.responses: list[dict[str, Any]] = []
-        self.hold: Callable[[str], Awaitable[None]] | None = None
         self._pressed: dict[str, Message] = {}
         self._forbidden: set[str] = set()
-        self._broken: dict[str, int] = {}
-        self.base = ""
         self._nonces: dict[tuple[int, str], Message] = {}
-        self._runner: web.AppRunner | None = None
 
     @property
     def api(self) -> str:
@@ -67,25 +62,13 @@ class DiscordServer(Gateway):
         ]
         for method, path, kind, handler in routes:
             app.router.add_route(method, f"/api/v10{path}", self._guarded(kind, handler))
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        port = self._runner.addresses[0][1]
-        self.base, self.url = f"http://127.0.0.1:{port}", f"ws://127.0.0.1:{port}/gateway/"
+        await self.listen(app)
+        self.url = f"{self.base.replace('http', 'ws', 1)}/gateway/"
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         await self.drop(1001)
-        assert self._runner is not None
-        await self._runner.cleanup()
-
-    async def until(self, condition: Callable[[], Any], timeout: float = 20.0) -> Any:
-        """Wait until this holds, looking whenever something has happened; gives what it gave. Raises `TimeoutError`."""
-        async with asyncio.timeout(timeout), self.changed:
-            while not (found := condition()):
-                await self.changed.wait()
-            return found
+        await self.close()
 
     async def say(
         self,
@@ -139,31 +122,7 @@ class DiscordServer(Gateway):
     async def _interact(
         self, type: int, data: dict[str, Any], channel: Channel, person: Person, **more: Any
     ) -> dict[str, Any]:
-        id = self.world.new_id()
-        interaction: dict[str, Any] = {
-            "id": str(id),
-            "application_id": str(self.world.bot.id),
-            "type": type,
-            "data": data,
-            "token": f"interaction-{id}",
-            "version": 1,
-            "channel_id": str(channel.id),
-            "channel": self.world.channel_payload(channel),
-            "attachment_size_limit": 2**20,
-            **more,
-        }
-        if channel.kind is Kind.DIRECT:
-            interaction["user"] = person.payload()
-        else:
-            joined = "2026-01-01T00:00:00+00:00"
-            member: dict[str, Any] = {
-                "user": person.payload(),
-                "roles": [],
-                "joined_at": joined,
-                "deaf": False,
-                "mute": False,
-            }
-            interaction |= {"guild_id": str(self.world.guild), "member": {**member, "permissions": "0", "flags": 0}}
+        interaction = self.world.interaction_payload(type, data, channel, person) | more
         await self.dispatch("INTERACTION_CREATE", interaction)
         return interaction
 
@@ -185,74 +144,67 @@ class DiscordServer(Gateway):
 
         async def handle(request: web.Request) -> web.StreamResponse:
             if kind != "respond" and request.headers.get("Authorization") != f"Bot {self.token}":
-                return _refused(401, 0, "401: Unauthorized")
+                return refused(401, 0, "401: Unauthorized")
             self.requests.append((kind, request.match_info.get("channel", "")))
             place = request.match_info.get("channel", "")
             if place and int(place) not in self.world.channels:
-                return _refused(404, 10003, "Unknown Channel")
+                return refused(404, 10003, "Unknown Channel")
             if kind in self._forbidden:
-                return _refused(403, 50001, "Missing Access")
+                return refused(403, 50001, "Missing Access")
             if kind != "respond" and (wait := self.limits.count(GLOBAL, "")[1]) is not None:
                 body = {"message": "You are being rate limited.", "retry_after": round(wait, 3), "global": True}
-                return _json(body, status=429, headers={"X-RateLimit-Global": "true", "Via": "1.1 loopback"})
+                return answer(body, status=429, headers={"X-RateLimit-Global": "true", "Via": "1.1 loopback"})
             headers, wait = self.limits.count(kind, place)
             if wait is not None:
                 body = {"message": "You are being rate limited.", "retry_after": round(wait, 3), "global": False}
-                return _json(body, status=429, headers={**headers, "Via": "1.1 loopback"})
+                return answer(body, status=429, headers={**headers, "Via": "1.1 loopback"})
             response = await handler(request)
-            if self.hold is not None:
-                await self.hold(kind)
             response.headers.update(headers)
-            if self._broken.get(kind, 0) > 0:
-                self._broken[kind] -= 1
-                assert request.transport is not None
-                request.transport.close()
-            async with self.changed:
-                self.changed.notify_all()
+            await self.answering(kind, request)
             return response
 
         return handle
 
     async def _me(self, _: web.Request) -> web.Response:
-        return _json(self.world.bot.payload())
+        return answer(self.world.bot.payload())
 
     async def _application(self, _: web.Request) -> web.Response:
         about = {"id": str(self.world.bot.id), "name": "Coven", "description": "", "icon": None, "bot_public": False}
         owner = self.world.person("Owner").payload()
-        return _json({**about, "bot_require_code_grant": False, "verify_key": "0", "owner": owner})
+        return answer({**about, "bot_require_code_grant": False, "verify_key": "0", "owner": owner})
 
     async def _gateway(self, _: web.Request) -> web.Response:
         limit = {"total": 1000, "remaining": 999, "reset_after": 1, "max_concurrency": 1}
-        return _json({"url": self.url, "shards": 1, "session_start_limit": limit})
+        return answer({"url": self.url, "shards": 1, "session_start_limit": limit})
 
     async def _register(self, request: web.Request) -> web.Response:
         self.commands = await request.json()
         known = {"application_id": str(self.world.bot.id), "version": "1"}
-        return _json([{**c, **known, "id": str(n)} for n, c in enumerate(self.commands, 1)])
+        return answer([{**c, **known, "id": str(n)} for n, c in enumerate(self.commands, 1)])
 
     async def _channel(self, request: web.Request) -> web.Response:
-        return _json(self.world.channel_payload(self._room(request)))
+        return answer(self.world.channel_payload(self._room(request)))
 
     async def _history(self, request: web.Request) -> web.Response:
         room, after = self._room(request), int(request.query.get("after", 0))
         limit = int(request.query.get("limit", 50))
         found = [m for m in self.world.messages.values() if m.channel == room and m.id > after][:limit]
-        return _json([self._payload(message) for message in reversed(found)])
+        return answer([self._payload(message) for message in reversed(found)])
 
     async def _send_message(self, request: web.Request) -> web.Response:
-        body, files = await _read(request)
+        body, files = await read(request)
         text, nonce = str(body.get("content") or "").strip(), body.get("nonce")
         if (not text and not files) or len(text) > _LONGEST or (nonce is not None and len(nonce) > _NONCE):
-            return _refused(400, 50035, "Invalid Form Body")
+            return refused(400, 50035, "Invalid Form Body")
         room = self._room(request)
         if nonce is not None and body.get("enforce_nonce") and (room.id, nonce) in self._nonces:
-            return _json(self._payload(self._nonces[room.id, nonce]))
+            return answer(self._payload(self._nonces[room.id, nonce]))
         reference: dict[str, Any] = body.get("message_reference") or {}
         allowed: dict[str, Any] = body.get("allowed_mentions") or {}
         reply_to = int(reference["message_id"]) if reference else None
         if reply_to is not None and reply_to not in self.world.messages:
             if reference.get("fail_if_not_exists", True):
-                return _refused(400, 50035, "Unknown message")
+                return refused(400, 50035, "Unknown message")
             reply_to = None
         message = self.world.add(
             room,
@@ -268,42 +220,38 @@ class DiscordServer(Gateway):
             self._nonces[room.id, nonce] = message
         payload = self._payload(message)
         await self.dispatch("MESSAGE_CREATE", payload)
-        return _json(payload)
+        return answer(payload)
 
     def forbid(self, kind: str) -> None:
         """The bot may not do this any more: `history`, `send`, `edit`, `delete`, `typing`."""
         self._forbidden.add(kind)
-
-    def break_connections(self, kind: str, times: int) -> None:
-        """So many of these requests are carried out, and their connection breaks before the answer."""
-        self._broken[kind] = times
 
     def forget_nonces(self) -> None:
         """As if some minutes had passed."""
         self._nonces.clear()
 
     async def _edit_message(self, request: web.Request) -> web.Response:
-        body, files = await _read(request)
+        body, files = await read(request)
         message = self.world.messages.get(int(request.match_info["message"]))
         if message is None:
-            return _refused(404, 10008, "Unknown Message")
+            return refused(404, 10008, "Unknown Message")
         if message.author != self.world.bot:
-            return _refused(403, 50005, "Cannot edit a message authored by another user")
+            return refused(403, 50005, "Cannot edit a message authored by another user")
         text = str(body.get("content") or "").strip()
         if "content" in body:
             if not text or len(text) > _LONGEST:
-                return _refused(400, 50035, "Invalid Form Body")
+                return refused(400, 50035, "Invalid Form Body")
             message.history.append(message.text)
             message.text = text
         message.edited_at = time.time()
         message.components = body.get("components", message.components)
         if "attachments" in body:
             message.files = files
-        return _json(self._payload(message))
+        return answer(self._payload(message))
 
     async def _delete_message(self, request: web.Request) -> web.Response:
         if self.world.messages.pop(int(request.match_info["message"]), None) is None:
-            return _refused(404, 10008, "Unknown Message")
+            return refused(404, 10008, "Unknown Message")
         return web.Response(status=204)
 
     async def _type(self, request: web.Request) -> web.Response:
@@ -311,7 +259,7 @@ class DiscordServer(Gateway):
         return web.Response(status=204)
 
     async def _respond(self, request: web.Request) -> web.Response:
-        body, _ = await _read(request)
+        body, _ = await read(request)
         self.responses.append(body)
         data: dict[str, Any] = body.get("data") or {}
         pressed = self._pressed.get(request.match_info["interaction"])
@@ -319,7 +267,7 @@ class DiscordServer(Gateway):
             pressed.history.append(pressed.text)
             pressed.text, pressed.components = str(data["content"]), data["components"]
         interaction = {"id": request.match_info["interaction"], "type": 2}
-        return _json({"interaction": interaction})
+        return answer({"interaction": interaction})
 
     async def _attachment(self, request: web.Request) -> web.Response:
         message = self.world.messages[int(request.match_info["message"])]
@@ -333,25 +281,3 @@ class DiscordServer(Gateway):
 
     def _payload(self, message: Message) -> dict[str, Any]:
         return self.world.message_payload(message, self.base)
-
-
-async def _read(request: web.Request) -> tuple[dict[str, Any], list[tuple[str, bytes, str]]]:
-    """The body of a request, and the files that came with it."""
-    if request.content_type != "multipart/form-data":
-        return await request.json(), []
-    form = await request.post()
-    files: list[tuple[str, bytes, str]] = []
-    for name, value in form.items():
-        if name.startswith("files[") and isinstance(value, web.FileField):
-            files.append((value.filename, value.file.read(), value.content_type))
-    return json.loads(str(form["payload_json"])), files
-
-
-def _json(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    """An answer. The header is what Discord sends: bots compare it to the letter."""
-    given = {"Content-Type": "application/json", **(headers or {})}
-    return web.Response(body=json.dumps(body).encode(), status=status, headers=given)
-
-
-def _refused(status: int, code: int, message: str) -> web.Response:
-    return _json({"message": message, "code": code}, status=status)

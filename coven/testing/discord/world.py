@@ -198,6 +198,34 @@ class World:
                 payload["referenced_message"] = self.message_payload(quoted, base) | {"referenced_message": None}
         return payload
 
+    def interaction_payload(self, type: int, data: dict[str, Any], channel: Channel, person: Person) -> dict[str, Any]:
+        """A new interaction as the interface shows it: a person uses a command or presses a button."""
+        id = self.new_id()
+        interaction: dict[str, Any] = {
+            "id": str(id),
+            "application_id": str(self.bot.id),
+            "type": type,
+            "data": data,
+            "token": f"interaction-{id}",
+            "version": 1,
+            "channel_id": str(channel.id),
+            "channel": self.channel_payload(channel),
+            "attachment_size_limit": 2**20,
+        }
+        if channel.kind is Kind.DIRECT:
+            interaction["user"] = person.payload()
+        else:
+            joined = "2026-01-01T00:00:00+00:00"
+            member: dict[str, Any] = {
+                "user": person.payload(),
+                "roles": [],
+                "joined_at": joined,
+                "deaf": False,
+                "mute": False,
+            }
+            interaction |= {"guild_id": str(self.guild), "member": {**member, "permissions": "0", "flags": 0}}
+        return interaction
+
 
 _COLORS = {"primary_color": 0, "secondary_color": None, "tertiary_color": None}
 

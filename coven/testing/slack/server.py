@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
 
 from coven.testing.slack.limits import Limits
+from coven.testing.slack.requests import Refused, blocks_of, metadata_of, read, token_of
 from coven.testing.slack.socket import SocketMode
+from coven.testing.slack.uploads import Uploads
 from coven.testing.slack.world import Channel, Message, World
 
 SCOPES = (
@@ -24,7 +24,7 @@ SCOPES = (
     "im:history",
     "users:read",
 )
-_LONGEST, _LONGEST_EDIT, _SECTION, _BUTTONS, _LABEL = 40_000, 4_000, 3_000, 25, 75
+_LONGEST, _LONGEST_EDIT = 40_000, 4_000
 _NEEDED = {
     "chat.postMessage": "chat:write",
     "chat.update": "chat:write",
@@ -38,20 +38,6 @@ _NEEDED = {
     "files.info": "files:read",
 }
 Method = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
-
-
-@dataclass
-class Upload:
-    """A file that the app uploads; it is there when it is `complete`."""
-
-    name: str
-    size: int
-    body: bytes = b""
-    complete: bool = False
-
-
-class _Refused(Exception):
-    """The request is answered with this error."""
 
 
 class SlackServer(SocketMode):
@@ -68,16 +54,11 @@ class SlackServer(SocketMode):
         self.scopes = set(SCOPES)
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.whispers: list[dict[str, Any]] = []
-        self.hold: Callable[[str], Awaitable[None]] | None = None
         self.mode = True
         """Whether the app has Socket Mode switched on."""
-        self.base = ""
         self._newest: dict[str, Any] = {}
         self._refused: dict[str, str] = {}
-        self._broken: dict[str, int] = {}
-        self._runner: web.AppRunner | None = None
-        self.uploads: dict[str, Upload] = {}
-        """The files that the app has uploaded, by id; a message that links to one shows it."""
+        self.uploads = Uploads()
         self._methods: dict[str, Method] = {
             "auth.test": self._test,
             "apps.connections.open": self._open,
@@ -88,9 +69,9 @@ class SlackServer(SocketMode):
             "conversations.history": self._history,
             "conversations.replies": self._history,
             "users.info": self._user,
-            "files.getUploadURLExternal": self._begin_upload,
-            "files.completeUploadExternal": self._complete_upload,
-            "files.info": self._about_file,
+            "files.getUploadURLExternal": self.uploads.begin,
+            "files.completeUploadExternal": self.uploads.complete,
+            "files.info": self.uploads.about,
         }
 
     @property
@@ -101,26 +82,16 @@ class SlackServer(SocketMode):
     async def __aenter__(self) -> SlackServer:
         app = web.Application(client_max_size=2**25)
         app.router.add_get("/link/", self.handle)
-        app.router.add_post("/upload/{file}", self._upload)
+        app.router.add_post("/upload/{file}", self.uploads.take)
         app.router.add_get("/files/{channel}/{ts}/{number}", self._file)
         app.router.add_route("*", "/api/{method}", self._serve)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.base = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        await self.listen(app)
+        self.uploads.base = self.base
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         await self.drop()
-        assert self._runner is not None
-        await self._runner.cleanup()
-
-    async def until(self, condition: Callable[[], Any], timeout: float = 20.0) -> Any:
-        """Wait until this holds, looking whenever something has happened; gives what it gave. Raises `TimeoutError`."""
-        async with asyncio.timeout(timeout), self.changed:
-            while not (found := condition()):
-                await self.changed.wait()
-            return found
+        await self.close()
 
     async def say(
         self,
@@ -161,38 +132,14 @@ class SlackServer(SocketMode):
 
     async def command(self, name: str, text: str = "", channel: Channel | None = None, *, author: str = "Ada") -> str:
         """A person uses a slash command; gives the envelope's id, under which `acknowledged` has what it says."""
-        channel, person = channel or self.world.general, self.world.person(author)
-        return await self.send(
-            "slash_commands",
-            {
-                "command": name,
-                "text": text,
-                "user_id": person.id,
-                "user_name": person.name.lower(),
-                "channel_id": channel.id,
-                "channel_name": "directmessage" if channel.direct else channel.name,
-                "team_id": self.world.team,
-                "trigger_id": self.world.new_id("Tr"),
-                "response_url": f"{self.base}/commands/",
-            },
-            answerable=True,
-        )
+        payload = self.world.command_payload(name, text, channel or self.world.general, self.world.person(author))
+        payload["response_url"] = f"{self.base}/commands/"
+        return await self.send("slash_commands", payload, answerable=True)
 
     async def press(self, message: Message, number: int, *, author: str = "Ada", **changed: Any) -> str:
         """A person presses the numbered button of a message; gives the envelope's id."""
-        buttons = [element for block in message.blocks for element in block.get("elements", ()) if "value" in element]
-        container = {"type": "message", "message_ts": message.ts, "channel_id": message.channel.id}
-        if message.thread is not None:
-            container["thread_ts"] = message.thread
-        payload: dict[str, Any] = {
-            "type": "block_actions",
-            "user": {"id": self.world.person(author).id, "team_id": self.world.team},
-            "trigger_id": self.world.new_id("Tr"),
-            "container": container,
-            "channel": {"id": message.channel.id, "name": message.channel.name},
-            "message": self.world.payload(message, self.base),
-            "actions": [{**buttons[number], "action_ts": self.world.new_ts(), **changed}],
-        }
+        payload = self.world.press_payload(message, number, self.world.person(author), self.base)
+        payload["actions"][0] |= changed
         return await self.send("interactive", payload)
 
     def refuse(self, method: str, error: str | None) -> None:
@@ -202,33 +149,23 @@ class SlackServer(SocketMode):
         else:
             self._refused[method] = error
 
-    def break_connections(self, method: str, times: int) -> None:
-        """So many requests of a method are carried out, and their connection breaks before the answer."""
-        self._broken[method] = times
-
     async def _serve(self, request: web.Request) -> web.StreamResponse:
-        method, given = request.match_info["method"], await _read(request)
+        method, given = request.match_info["method"], await read(request)
         self.requests.append((method, given))
         wait = self.limits.count(method)
         if wait is not None:
-            await self._note()
+            await self.note()
             return _json({"ok": False, "error": "ratelimited"}, 429, {"Retry-After": str(wait)})
         try:
-            self._allow(method, _token(request, given))
+            self._allow(method, token_of(request, given))
             if method not in self._methods:
-                raise _Refused("unknown_method")
+                raise Refused("unknown_method")
             body = {"ok": True, **await self._methods[method](given)}
-        except _Refused as refused:
+        except Refused as refused:
             body = {"ok": False, "error": str(refused)}
             if str(refused) == "missing_scope":
                 body |= {"needed": _NEEDED[method], "provided": ",".join(sorted(self.scopes))}
-        if self.hold is not None:
-            await self.hold(method)
-        if self._broken.get(method, 0) > 0:
-            self._broken[method] -= 1
-            assert request.transport is not None
-            request.transport.close()
-        await self._note()
+        await self.answering(method, request)
         return _json(body, headers={"x-oauth-scopes": ",".join(sorted(self.scopes))})
 
     def _allow(self, method: str, token: str) -> None:
@@ -237,11 +174,11 @@ class SlackServer(SocketMode):
         if method == "apps.connections.open":
             wanted, other = other, wanted
         if token != wanted:
-            raise _Refused("not_allowed_token_type" if token == other else "invalid_auth")
+            raise Refused("not_allowed_token_type" if token == other else "invalid_auth")
         if method in self._refused:
-            raise _Refused(self._refused[method])
+            raise Refused(self._refused[method])
         if method in _NEEDED and _NEEDED[method] not in self.scopes:
-            raise _Refused("missing_scope")
+            raise Refused("missing_scope")
 
     async def _test(self, _: dict[str, Any]) -> dict[str, Any]:
         bot = self.world.bot
@@ -249,23 +186,23 @@ class SlackServer(SocketMode):
 
     async def _open(self, _: dict[str, Any]) -> dict[str, Any]:
         if not self.mode:
-            raise _Refused("socket_mode_not_enabled")
+            raise Refused("socket_mode_not_enabled")
         return {"url": f"{self.base.replace('http', 'ws', 1)}/link/?ticket={self.ticket()}"}
 
     async def _post(self, given: dict[str, Any]) -> dict[str, Any]:
         channel = self._channel(given)
         if not channel.member:
-            raise _Refused("not_in_channel")
+            raise Refused("not_in_channel")
         thread = given.get("thread_ts")
         if thread is not None and (channel.id, thread) not in self.world.messages:
-            raise _Refused("thread_not_found")
-        blocks, metadata = _blocks(given), _metadata(given)
+            raise Refused("thread_not_found")
+        blocks, metadata = blocks_of(given), metadata_of(given)
         text = str(given.get("text") or "")
         if not text.strip() and not blocks:
-            raise _Refused("no_text")
+            raise Refused("no_text")
         if len(text) > _LONGEST:
-            raise _Refused("msg_too_long")
-        more = {"thread": thread, "blocks": blocks, "metadata": metadata, "files": self._linked(text)}
+            raise Refused("msg_too_long")
+        more = {"thread": thread, "blocks": blocks, "metadata": metadata, "files": self.uploads.linked(text)}
         message = self.world.add(channel, self.world.bot, text, **more)
         shown = {**self.world.payload(message, self.base), "channel": channel.id}
         await self.event(shown)  # an app hears what it says itself
@@ -274,11 +211,11 @@ class SlackServer(SocketMode):
     async def _update(self, given: dict[str, Any]) -> dict[str, Any]:
         message = self._own(given, "cant_update_message")
         text = str(given.get("text") or "")
-        blocks, metadata = _blocks(given), _metadata(given)
+        blocks, metadata = blocks_of(given), metadata_of(given)
         if not text.strip() and not blocks:
-            raise _Refused("no_text")
+            raise Refused("no_text")
         if len(text) > _LONGEST_EDIT:
-            raise _Refused("msg_too_long")
+            raise Refused("msg_too_long")
         message.history.append(message.text)
         message.text, message.blocks = text, blocks
         message.metadata = metadata or message.metadata
@@ -298,7 +235,7 @@ class SlackServer(SocketMode):
         """The newest first in a channel, the oldest first in a thread; pages of at most `limit`."""
         channel, thread = self._channel(given), given.get("ts")
         if not channel.member:
-            raise _Refused("not_in_channel")
+            raise Refused("not_in_channel")
         oldest, limit = str(given.get("oldest") or "0"), int(given.get("limit") or 100)
         found = sorted(
             (m for m in self.world.in_place(channel, thread) if m.ts > oldest or m.ts == thread),
@@ -318,42 +255,11 @@ class SlackServer(SocketMode):
         everybody = (self.world.bot, *self.world.people.values())
         found = next((person for person in everybody if person.id == given.get("user")), None)
         if found is None:
-            raise _Refused("user_not_found")
+            raise Refused("user_not_found")
         return {"user": found.payload()}
 
-    async def _begin_upload(self, given: dict[str, Any]) -> dict[str, Any]:
-        id = self.world.new_id("F")
-        self.uploads[id] = Upload(str(given["filename"]), int(given["length"]))
-        return {"file_id": id, "upload_url": f"{self.base}/upload/{id}"}
-
-    async def _upload(self, request: web.Request) -> web.StreamResponse:
-        upload, body = self.uploads[request.match_info["file"]], await request.read()
-        if len(body) != upload.size:
-            return web.Response(status=400, text="not the length that was said")
-        upload.body = body
-        return web.Response(text=f"OK - {len(body)}")
-
-    async def _complete_upload(self, given: dict[str, Any]) -> dict[str, Any]:
-        files: list[dict[str, str]] = json.loads(str(given["files"]))
-        for file in files:
-            if file["id"] not in self.uploads:
-                raise _Refused("file_not_found")
-            self.uploads[file["id"]].complete = True
-        return {"files": files}
-
-    async def _about_file(self, given: dict[str, Any]) -> dict[str, Any]:
-        id = str(given.get("file"))
-        if id not in self.uploads or not self.uploads[id].complete:
-            raise _Refused("file_not_found")
-        return {"file": {"id": id, "name": self.uploads[id].name, "permalink": f"{self.base}/shared/{id}"}}
-
-    def _linked(self, text: str) -> list[tuple[str, bytes, str]]:
-        """The files that a message shows because it links to them."""
-        linked = (upload for id, upload in self.uploads.items() if f"{self.base}/shared/{id}|" in text)
-        return [(upload.name, upload.body, "application/octet-stream") for upload in linked]
-
     async def _file(self, request: web.Request) -> web.StreamResponse:
-        if _token(request, {}) != self.bot_token or "files:read" not in self.scopes:
+        if token_of(request, {}) != self.bot_token or "files:read" not in self.scopes:
             return web.Response(text="<html>Sign in</html>", content_type="text/html")
         message = self.world.messages[request.match_info["channel"], request.match_info["ts"]]
         _, body, type = message.files[int(request.match_info["number"])]
@@ -362,62 +268,16 @@ class SlackServer(SocketMode):
     def _channel(self, given: dict[str, Any]) -> Channel:
         channel = self.world.channels.get(str(given.get("channel")))
         if channel is None:
-            raise _Refused("channel_not_found")
+            raise Refused("channel_not_found")
         return channel
 
     def _own(self, given: dict[str, Any], refusal: str) -> Message:
         message = self.world.messages.get((self._channel(given).id, str(given.get("ts"))))
         if message is None:
-            raise _Refused("message_not_found")
+            raise Refused("message_not_found")
         if message.author != self.world.bot:
-            raise _Refused(refusal)
+            raise Refused(refusal)
         return message
-
-
-async def _read(request: web.Request) -> dict[str, Any]:
-    """What a request gives, wherever it stands."""
-    given: dict[str, Any] = dict(request.query)
-    if request.content_type == "application/json":
-        given |= await request.json()
-    elif request.method == "POST":
-        given |= {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
-    return given
-
-
-def _token(request: web.Request, given: dict[str, Any]) -> str:
-    header = request.headers.get("Authorization", "")
-    return str(given.get("token") or header.removeprefix("Bearer "))
-
-
-def _blocks(given: dict[str, Any]) -> list[dict[str, Any]]:
-    """The blocks of a message, if Slack takes them."""
-    blocks: list[dict[str, Any]] = given.get("blocks") or []
-    for block in blocks:
-        match block:
-            case {"type": "section", "text": {"type": "plain_text" | "mrkdwn", "text": str(text)}}:
-                good = 0 < len(text) <= _SECTION
-            case {"type": "actions", "elements": [*elements]}:
-                labels = [str(element["text"]["text"]) for element in elements]
-                ids = {str(element["action_id"]) for element in elements}
-                good = 0 < len(labels) <= _BUTTONS and len(ids) == len(labels)
-                good = good and all(0 < len(label) <= _LABEL for label in labels)
-            case {"type": "context", "elements": [{"type": "mrkdwn", "text": str(text)}]}:
-                good = 0 < len(text) <= _SECTION
-            case _:
-                good = False
-        if not good:
-            raise _Refused("invalid_blocks")
-    return blocks
-
-
-def _metadata(given: dict[str, Any]) -> dict[str, Any] | None:
-    """The metadata of a message, if Slack takes it."""
-    metadata: Any = given.get("metadata")
-    if metadata is None:
-        return None
-    if not isinstance(metadata.get("event_type"), str) or not isinstance(metadata.get("event_payload"), dict):
-        raise _Refused("invalid_metadata_format")
-    return metadata
 
 
 def _json(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:

@@ -10,11 +10,14 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
+from coven.testing._loopback import Loopback
 
-class SocketMode:
+
+class SocketMode(Loopback):
     """Serves web sockets, each under an address that is good once. Its counters are for tests to look at."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._tickets: set[str] = set()
         self._sockets: list[web.WebSocketResponse] = []
         self._transports: dict[web.WebSocketResponse, asyncio.Transport] = {}
@@ -24,7 +27,6 @@ class SocketMode:
         """What the app did that Slack would not take, in words."""
         self.acknowledged: dict[str, Any] = {}
         """The payloads that came with acknowledgements, None for most, by envelope."""
-        self.changed = asyncio.Condition()
 
     def __repr__(self) -> str:
         return f"<SocketMode {len(self._sockets)} connections, {len(self._waiting)} envelopes wait>"
@@ -98,16 +100,16 @@ class SocketMode:
         assert isinstance(request.transport, asyncio.Transport)
         self._transports[socket] = request.transport
         await self.redeliver()
-        await self._note()
+        await self.note()
         try:
             async for frame in socket:
                 if frame.type is WSMsgType.TEXT:
                     self._take(json.loads(frame.data))
-                    await self._note()
+                    await self.note()
         finally:
             self._sockets.remove(socket)
             del self._transports[socket]
-            await self._note()
+            await self.note()
         return socket
 
     def _take(self, response: dict[str, Any]) -> None:
@@ -120,10 +122,6 @@ class SocketMode:
         if payload is not None and not envelope["accepts_response_payload"]:
             self.mistakes.append(f"answered a {envelope['type']}, which takes no answer")
         self.acknowledged[envelope["envelope_id"]] = payload
-
-    async def _note(self) -> None:
-        async with self.changed:
-            self.changed.notify_all()
 
     async def _write(self, socket: web.WebSocketResponse, payload: dict[str, Any]) -> None:
         with contextlib.suppress(ConnectionError):  # it is sent again

@@ -138,3 +138,32 @@ class World:
         if metadata and message.metadata is not None:
             shown["metadata"] = message.metadata
         return shown
+
+    def command_payload(self, name: str, text: str, channel: Channel, person: Person) -> dict[str, Any]:
+        """A slash command as an app hears of it."""
+        return {
+            "command": name,
+            "text": text,
+            "user_id": person.id,
+            "user_name": person.name.lower(),
+            "channel_id": channel.id,
+            "channel_name": "directmessage" if channel.direct else channel.name,
+            "team_id": self.team,
+            "trigger_id": self.new_id("Tr"),
+        }
+
+    def press_payload(self, message: Message, number: int, person: Person, base: str) -> dict[str, Any]:
+        """The press of a numbered button as an app hears of it; `base` is where files are read."""
+        buttons = [element for block in message.blocks for element in block.get("elements", ()) if "value" in element]
+        container = {"type": "message", "message_ts": message.ts, "channel_id": message.channel.id}
+        if message.thread is not None:
+            container["thread_ts"] = message.thread
+        return {
+            "type": "block_actions",
+            "user": {"id": person.id, "team_id": self.team},
+            "trigger_id": self.new_id("Tr"),
+            "container": container,
+            "channel": {"id": message.channel.id, "name": message.channel.name},
+            "message": self.payload(message, base),
+            "actions": [{**buttons[number], "action_ts": self.new_ts()}],
+        }
