@@ -1,9 +1,8 @@
-"""The bot: the one file that imports `discord.py`."""
+"""The bot: what comes from Discord and goes there by `discord.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from io import BytesIO
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -19,6 +18,8 @@ from branches.attachment import File, is_worth_reading
 from branches.chat.incoming import Where
 from branches.chat.leaf import DeliveryFailed
 from branches.chat.live import Away
+from leaves.chats.discord.failures import failures
+from leaves.chats.discord.interactions import Approved, Asked, Fork, Pressed, Reset, offer
 from leaves.chats.discord.outgoing import Part, pressed
 from leaves.chats.discord.pace import Pace
 
@@ -35,42 +36,6 @@ class Said(NamedTuple):
     text: str
     reply_to: int | None
     touched: float
-
-
-class Asked(NamedTuple):
-    """A slash command `/ask`."""
-
-    interaction: discord.Interaction
-    text: str
-
-
-class Approved(NamedTuple):
-    """A slash command `/approve`."""
-
-    interaction: discord.Interaction
-    answer: str
-
-
-class Reset(NamedTuple):
-    """A slash command `/reset`."""
-
-    interaction: discord.Interaction
-
-
-class Fork(NamedTuple):
-    """A slash command `/fork`: the conversation goes on from `back` messages ago, with this text if there is one."""
-
-    interaction: discord.Interaction
-    back: int
-    text: str
-
-
-class Pressed(NamedTuple):
-    """A button of ours was pressed."""
-
-    interaction: discord.Interaction
-    question: str
-    number: int
 
 
 Incoming = discord.Message | Asked | Approved | Reset | Fork | Pressed
@@ -105,36 +70,9 @@ class Bot(discord.Client):
         self._take, self._connected, self._loaded, self._api = take, connected, loaded, api
         self._tree = app_commands.CommandTree(self) if commands else None
         if self._tree is not None:
-            self._offer(self._tree)
+            offer(self._tree, take)
         if api is not None:
             Route.BASE = api.rstrip("/")
-
-    def _offer(self, tree: app_commands.CommandTree[Bot]) -> None:
-        @app_commands.describe(text="what you want to know or to have done")
-        async def ask(interaction: discord.Interaction, text: str) -> None:
-            self._take(Asked(interaction, text))
-
-        @app_commands.describe(answer="what you answer; yes, if you say nothing")
-        async def approve(interaction: discord.Interaction, answer: str = "yes") -> None:
-            self._take(Approved(interaction, answer))
-
-        async def reset(interaction: discord.Interaction) -> None:
-            self._take(Reset(interaction))
-
-        @app_commands.describe(back="how many messages of people are taken back; 0, if you say nothing")
-        @app_commands.describe(text="what is said instead of them")
-        async def fork(
-            interaction: discord.Interaction, back: app_commands.Range[int, 0, 1000] = 0, text: str = ""
-        ) -> None:
-            self._take(Fork(interaction, back, text))
-
-        about = "Go on from an earlier moment of this conversation; what was said stays recorded"
-        tree.add_command(app_commands.Command(name="fork", description=about, callback=fork))
-        about = "Begin a new conversation here; what was said stays recorded"
-        tree.add_command(app_commands.Command(name="reset", description=about, callback=reset))
-        about = "Answer the oldest question that is open here"
-        tree.add_command(app_commands.Command(name="approve", description=about, callback=approve))
-        tree.add_command(app_commands.Command(name="ask", description="Ask the agent something", callback=ask))
 
     async def setup_hook(self) -> None:
         """Offer the commands, and find the gateway that belongs to another address."""
@@ -184,7 +122,7 @@ class Bot(discord.Client):
 
     async def parent(self, channel: int) -> str | None:
         """The channel that a thread belongs to, asked of Discord; None for what is no thread."""
-        with _failures():
+        with failures():
             found = await self.fetch_channel(channel)
         return str(found.parent_id) if isinstance(found, discord.Thread) else None
 
@@ -208,7 +146,7 @@ class Bot(discord.Client):
             file = File(attached.filename, attached.content_type, attached.size)
             if is_worth_reading(file, characters):
                 try:
-                    with _failures():
+                    with failures():
                         file = file._replace(body=await attached.read())
                 except (Away, DeliveryFailed):
                     file = file._replace(problem="it could not be read")
@@ -227,12 +165,12 @@ class Bot(discord.Client):
             )
         if part.buttons:
             more["view"] = _view(part)
-        with _failures():
+        with failures():
             return (await room.send(part.text, nonce=nonce, files=_files(part), **more)).id
 
     async def edit(self, channel: int, message: int, part: Part) -> bool:
         """Replace a message of ours; False when it is there no more. Raises as `send`."""
-        with _failures():
+        with failures():
             try:
                 view = _view(part) if part.buttons else None
                 await self._at(channel, message).edit(content=part.text, attachments=_files(part), view=view)
@@ -242,7 +180,7 @@ class Bot(discord.Client):
 
     async def delete(self, channel: int, message: int) -> None:
         """Delete a message of ours; it may be gone already. Raises as `send`."""
-        with _failures():
+        with failures():
             try:
                 await self._at(channel, message).delete()
             except discord.NotFound:
@@ -250,7 +188,7 @@ class Bot(discord.Client):
 
     async def show_typing(self, channel: int) -> None:
         """Say for ten seconds that an answer is being written. Raises as `send`."""
-        with _failures():
+        with failures():
             await self.http.send_typing(channel)
 
     async def ours(self, channel: int, after: int) -> list[Said]:
@@ -274,7 +212,7 @@ class Bot(discord.Client):
 
     async def said_after(self, channel: int, after: int) -> list[discord.Message]:
         """The next 100 messages behind this one, oldest first; none where we may not read. Raises as `send`."""
-        with _failures():
+        with failures():
             try:
                 room: Any = self.get_channel(channel) or await self.fetch_channel(channel)
                 history = room.history(limit=_HISTORY, after=discord.Object(after), oldest_first=True)
@@ -307,23 +245,6 @@ def _kept(pace: Pace) -> aiohttp.TraceConfig:
     return trace
 
 
-async def acknowledge(interaction: discord.Interaction, text: str, *, alone: bool = False) -> None:
-    """Answer a command with a message; `alone` shows it to nobody else. Raises as `Bot.send`."""
-    with _failures():
-        await interaction.response.send_message(
-            text[:1900], ephemeral=alone, allowed_mentions=discord.AllowedMentions.none()
-        )
-
-
-async def settle(interaction: discord.Interaction, answered: str) -> None:
-    """Write an answer below the question whose button was pressed, and take the buttons away. Raises as `Bot.send`."""
-    asked = interaction.message.content if interaction.message is not None else ""
-    with _failures():
-        await interaction.response.edit_message(
-            content=f"{asked[:1800]}\n{answered[:190]}", view=None, allowed_mentions=discord.AllowedMentions.none()
-        )
-
-
 def _view(part: Part) -> discord.ui.View:
     view = discord.ui.View(timeout=None)
     for button in part.buttons:
@@ -334,18 +255,3 @@ def _view(part: Part) -> discord.ui.View:
 
 def _files(part: Part) -> list[discord.File]:
     return [discord.File(BytesIO(file.body), file.name) for file in part.files]
-
-
-@contextmanager
-def _failures() -> Generator[None]:
-    """Errors of the SDK and of the network as ours."""
-    try:
-        yield
-    except (discord.DiscordServerError, discord.RateLimited) as error:
-        raise Away(str(error)) from error
-    except discord.HTTPException as error:
-        if error.status == 429:
-            raise Away(str(error)) from error
-        raise DeliveryFailed(f"Discord refuses it: {error}") from error
-    except (aiohttp.ClientError, OSError) as error:
-        raise Away(f"Discord cannot be reached: {error}") from error

@@ -20,25 +20,24 @@ from branches.chat.incoming import author, is_meant, prompt
 from branches.chat.leaf import ChatPort, DeliveryFailed, ForkRefused
 from branches.chat.live import Away, Writings, until_back
 from branches.chat.questions import NOT_YOURS, Answered, OpenQuestions
-from branches.chat.sessions import conversation_of
 from branches.chat.windows import Window
 from branches.secret import Secret
 from journals import InvalidEntry, Record
 from leaves.chats.discord.options import TOKEN, DiscordOptions
-from leaves.chats.discord.outgoing import buttons, parts, to_the_letter, unfinished
-from leaves.chats.discord.pace import Pace, can_wait
+from leaves.chats.discord.outgoing import buttons, forked, parts, to_the_letter, unfinished
+from leaves.chats.discord.pace import Pace
+from leaves.chats.discord.places import SESSION, channel_of, channel_or_none, message_id
 from leaves.chats.discord.recovery import snowflake
 from leaves.chats.discord.sending import Room, Sending
-from policies import Clock, SystemClock, sleep_until
+from leaves.chats.discord.typing_indicator import Typing
+from policies import Clock, SystemClock
 
 if TYPE_CHECKING:
     import discord
 
-    from leaves.chats.discord.client import Approved, Asked, Bot, Fork, Incoming, Pressed, Reset
+    from leaves.chats.discord.client import Bot, Incoming
+    from leaves.chats.discord.interactions import Interaction
 
-SESSION = "discord:"
-TYPING_EVERY_S = 8.0
-TYPING_AT_MOST_S = 600.0
 _COMMAND = "ask:"
 _REMEMBERED = 10_000
 _log = logging.getLogger("coven.chat")
@@ -64,7 +63,6 @@ class Discord:
     def _begin(self) -> None:
         """Nothing is known of the world: a start, also one after a failure."""
         self._last: dict[int, int] = {}
-        self._typing: dict[str, asyncio.Task[None]] = {}
         self._asked: OrderedDict[str, int | None] = OrderedDict()
         self._open = OpenQuestions()
         self._caught_up: set[int] = set()
@@ -94,7 +92,7 @@ class Discord:
             connections += 1
             if connections == 1:
                 for conversation in self._taken.conversations:
-                    self._look_back(_channel_or_none(conversation))
+                    self._look_back(channel_or_none(conversation))
                 ready()
             else:
                 self._tasks.create_task(self._catch_up())
@@ -110,6 +108,7 @@ class Discord:
             async with bot, asyncio.TaskGroup() as self._tasks:
                 self._bot, self._inbox = bot, Inbox(self._tasks, self._handle)
                 self._writings: Writings[int] = Writings(self._tasks, unfinished, self._clock, options.edit_every_s)
+                self._typing = Typing(self._tasks, bot.show_typing, self._clock)
                 self._sending = Sending(bot, self._writings, self._clock)
                 for waiting in self._taken.waiting:
                     self._expect(waiting.id, waiting.session, waiting.entry)
@@ -118,7 +117,7 @@ class Discord:
 
     async def deliver(self, message: Record[ChatEfferent]) -> str | None:
         """See `ChatLeaf.deliver`; gives the id of the answer's first message. Waits as long as Discord is away."""
-        channel, asked = _channel(message.session), message.entry.question
+        channel, asked = channel_of(message.session), message.entry.question
         wanted = parts(
             to_the_letter(message.entry.text) if asked is not None and message.entry.choices else message.entry.text,
             attach_over=self._options.attach_over,
@@ -132,7 +131,7 @@ class Discord:
         async with self._writings.answering(message.correlation_id or message.id) as shown:
             ids = await self._sending.bring(channel, message, wanted, reply_to, shown)
         self._asked.pop(message.correlation_id or "", None)
-        self._stop_typing(message.correlation_id)
+        self._typing.stop(message.correlation_id)
         return str(ids[0])
 
     async def remind(self, message: Record[ChatEfferent]) -> None:
@@ -143,9 +142,9 @@ class Discord:
         """See `StreamingLeaf.show`."""
         key = chunk.correlation_id or ""
         if self._options.stream and self._writings.show(
-            chunk, lambda: Room(self._connected, _channel(chunk.session), self._asked.get(key))
+            chunk, lambda: Room(self._connected, channel_of(chunk.session), self._asked.get(key))
         ):
-            self._stop_typing(key)
+            self._typing.stop(key)
 
     @property
     def _connected(self) -> Bot:
@@ -158,7 +157,7 @@ class Discord:
         if key is not None and key in self._asked:
             return self._asked[key]
         asked = await self._port.prompt_of(message)
-        return None if asked is None else _message_id(asked.entry)
+        return None if asked is None else message_id(asked.entry)
 
     def _take(self, incoming: Incoming) -> None:
         id, channel = _ids(incoming)
@@ -208,8 +207,8 @@ class Discord:
         if said or files:
             await self._record(channel, name, text, str(message.id), taken.images)
 
-    async def _hear_command(self, command: Asked | Approved | Reset | Fork | Pressed) -> None:
-        from leaves.chats.discord.client import Approved, Asked, Fork, Reset, acknowledge, settle
+    async def _hear_command(self, command: Interaction) -> None:
+        from leaves.chats.discord.interactions import Approved, Asked, Fork, Reset, acknowledge, settle
 
         interaction = command.interaction
         channel, user = interaction.channel_id or 0, interaction.user
@@ -236,7 +235,7 @@ class Discord:
                 if command.text:
                     text = prompt(command.text, name if self._options.name_authors else None)
                     await self._record(channel, name, text, id)
-                await acknowledge(interaction, _forked(name, Wish(command.back, command.text)))
+                await acknowledge(interaction, forked(name, Wish(command.back, command.text)))
                 return
             if isinstance(command, Approved):
                 asked = self._open.answered_by(f"{SESSION}{channel}", command.answer)
@@ -279,33 +278,14 @@ class Discord:
         if record.time >= self._began:
             self._sending.know(record.id)
         self._expect(record.id, record.session, record.entry)
-        if record.id not in self._typing:
-            self._typing[record.id] = self._tasks.create_task(self._type(record.id, channel))
+        self._typing.start(record.id, channel)
 
     def _expect(self, prompt: str, session: str, asked: ChatAfferent) -> None:
         """An answer to this prompt will come: it may be shown while it is being written."""
         self._writings.expect(prompt, session)
-        self._asked[prompt] = _message_id(asked)
+        self._asked[prompt] = message_id(asked)
         if len(self._asked) > _REMEMBERED:
             self._asked.popitem(last=False)
-
-    async def _type(self, key: str, channel: int) -> None:
-        """Show that an answer is awaited. It is a courtesy: when Discord refuses, nothing is shown."""
-        until = self._clock.now() + TYPING_AT_MOST_S
-        try:
-            while self._clock.now() < until:
-                with can_wait():
-                    await self._connected.show_typing(channel)
-                await sleep_until(self._clock, self._clock.now() + TYPING_EVERY_S)
-        except (Away, DeliveryFailed) as error:
-            _log.debug("typing is not shown: %s", error)
-        finally:
-            self._typing.pop(key, None)
-
-    def _stop_typing(self, key: str | None) -> None:
-        task = self._typing.pop(key, None) if key is not None else None
-        if task is not None:
-            task.cancel()
 
     async def _catch_up(self) -> None:
         """The gateway began anew: what was said meanwhile, where we have heard something before, it does not bring."""
@@ -329,31 +309,7 @@ class _Before(NamedTuple):
     channel: int
 
 
-def _channel(session: str) -> int:
-    """The channel of a conversation. Raises `DeliveryFailed` for a session that is none of ours."""
-    channel = _channel_or_none(conversation_of(session))
-    if channel is None:
-        raise DeliveryFailed(f"{session!r} is no conversation on Discord: these are called {SESSION}<channel id>")
-    return channel
-
-
-def _channel_or_none(conversation: str) -> int | None:
-    number = conversation.removeprefix(SESSION)
-    return int(number) if number != conversation and number.isascii() and number.isdigit() else None
-
-
 def _ids(incoming: Incoming) -> tuple[int, int]:
     if isinstance(incoming, tuple):
         return incoming.interaction.id, incoming.interaction.channel_id or 0
     return incoming.id, incoming.channel.id
-
-
-def _forked(name: str, wanted: Wish) -> str:
-    """What everybody reads of a fork."""
-    told = f"**{name}** goes on from {wanted.place}, in another conversation"
-    return f"{told}: {wanted.text}" if wanted.text else f"{told}."
-
-
-def _message_id(asked: ChatAfferent) -> int | None:
-    id = asked.message_id or ""
-    return int(id) if id.isascii() and id.isdigit() else None

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from branches.attachment import Attachment
+from branches.chat.forks import Wish
 from branches.chat.live import CURSOR
 from branches.chat.splitting import split
 
@@ -137,3 +138,9 @@ def _ending(info: str) -> str:
     language = info.strip().split(" ")[0].lower()
     ending = _ENDINGS.get(language, language)
     return ending if re.fullmatch(r"[a-z0-9]{1,8}", ending) else "txt"
+
+
+def forked(name: str, wanted: Wish) -> str:
+    """What everybody reads of a fork."""
+    told = f"**{name}** goes on from {wanted.place}, in another conversation"
+    return f"{told}: {wanted.text}" if wanted.text else f"{told}."
