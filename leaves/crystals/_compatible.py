@@ -12,7 +12,7 @@ from leaves.crystals._hearing import Hearing
 from leaves.crystals._images import Sight
 from leaves.crystals._names import Names
 from leaves.crystals._remote import RemoteCrystal
-from leaves.crystals._wire import make_client
+from leaves.crystals._wire import connect
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -51,16 +51,10 @@ class CompatibleCrystal(RemoteCrystal):
         self._timeout_s, self._cache, self._extra = timeout_s, cache, extra or {}
 
     def _connect(self) -> AsyncOpenAI:
-        import httpx2
-        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+        import openai
 
-        timeout = httpx2.Timeout(self._timeout_s, connect=min(10.0, self._timeout_s))
-        return AsyncOpenAI(
-            api_key=self._key(),
-            base_url=self._base_url,
-            timeout=timeout,
-            max_retries=0,
-            http_client=make_client(DefaultAsyncHttpxClient, timeout=timeout),
+        return connect(
+            openai, openai.AsyncOpenAI, api_key=self._key(), base_url=self._base_url, timeout_s=self._timeout_s
         )
 
     async def _disconnect(self, client: AsyncOpenAI) -> None:

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import httpx2
 
+Made = TypeVar("Made")
 Onward = Callable[[], Awaitable["httpx2.Response"]]
 
 
@@ -55,6 +56,20 @@ def not_let_out(error: BaseException) -> NotLetOut | None:
     while cause is not None and not isinstance(cause, NotLetOut):
         cause = cause.__cause__
     return cause
+
+
+def connect(sdk: Any, client: Callable[..., Made], *, api_key: str, base_url: str | None, timeout_s: float) -> Made:
+    """A client of an SDK of the OpenAI family, whose module is `sdk`. It retries nothing: that is the loop's."""
+    waits = timeout(timeout_s)
+    connection = make_client(sdk.DefaultAsyncHttpxClient, timeout=waits)
+    return client(api_key=api_key, base_url=base_url, timeout=waits, max_retries=0, http_client=connection)
+
+
+def timeout(seconds: float) -> httpx2.Timeout:
+    """So many seconds for each piece of an answer, and few to be connected."""
+    import httpx2
+
+    return httpx2.Timeout(seconds, connect=min(10.0, seconds))
 
 
 def make_client(base: type[httpx2.AsyncClient], **options: Any) -> httpx2.AsyncClient:

@@ -15,7 +15,7 @@ from leaves.crystals._failures import translated, unreachable
 from leaves.crystals._hearing import Hearing
 from leaves.crystals._images import Sight
 from leaves.crystals._remote import RemoteCrystal
-from leaves.crystals._wire import make_client
+from leaves.crystals._wire import connect
 from leaves.crystals.models import model_info, takes_images
 
 if TYPE_CHECKING:
@@ -94,16 +94,11 @@ class AnthropicCrystal(RemoteCrystal):
         )
 
     def _connect(self) -> AsyncAnthropic:
-        import httpx2
-        from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
+        import anthropic
 
-        timeout = httpx2.Timeout(self.options.timeout_s, connect=min(10.0, self.options.timeout_s))
-        return AsyncAnthropic(
-            api_key=self._key.reveal(),
-            base_url=self.options.base_url,
-            timeout=timeout,
-            max_retries=0,
-            http_client=make_client(DefaultAsyncHttpxClient, timeout=timeout),
+        key, options = self._key.reveal(), self.options
+        return connect(
+            anthropic, anthropic.AsyncAnthropic, api_key=key, base_url=options.base_url, timeout_s=options.timeout_s
         )
 
     async def _disconnect(self, client: AsyncAnthropic) -> None:

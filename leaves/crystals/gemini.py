@@ -16,7 +16,7 @@ from leaves.crystals._hearing import Hearing
 from leaves.crystals._images import Sight
 from leaves.crystals._names import Names
 from leaves.crystals._remote import RemoteCrystal
-from leaves.crystals._wire import make_client
+from leaves.crystals._wire import make_client, timeout
 from leaves.crystals.models import model_info, takes_images
 
 _TITLE = "Gemini"
@@ -66,7 +66,7 @@ class GeminiCrystal(RemoteCrystal):
         from google.genai import Client
 
         seconds = self.options.timeout_s
-        connection = make_client(httpx2.AsyncClient, timeout=httpx2.Timeout(seconds, connect=min(10.0, seconds)))
+        connection = make_client(httpx2.AsyncClient, timeout=timeout(seconds))
         options: Any = {
             "base_url": self.options.base_url,
             "timeout": int(seconds * 1000),

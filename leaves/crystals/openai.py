@@ -16,7 +16,7 @@ from leaves.crystals._images import Sight
 from leaves.crystals._names import Names
 from leaves.crystals._remote import RemoteCrystal
 from leaves.crystals._responses import build, read
-from leaves.crystals._wire import make_client
+from leaves.crystals._wire import connect
 from leaves.crystals.models import model_info, takes_images
 
 if TYPE_CHECKING:
@@ -84,17 +84,10 @@ class OpenAICrystal(RemoteCrystal):
         )
 
     def _connect(self) -> AsyncOpenAI:
-        import httpx2
-        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+        import openai
 
-        timeout = httpx2.Timeout(self.options.timeout_s, connect=min(10.0, self.options.timeout_s))
-        return AsyncOpenAI(
-            api_key=self._key.reveal(),
-            base_url=self.options.base_url,
-            timeout=timeout,
-            max_retries=0,
-            http_client=make_client(DefaultAsyncHttpxClient, timeout=timeout),
-        )
+        key, options = self._key.reveal(), self.options
+        return connect(openai, openai.AsyncOpenAI, api_key=key, base_url=options.base_url, timeout_s=options.timeout_s)
 
     async def _disconnect(self, client: AsyncOpenAI) -> None:
         await client.close()
