@@ -1,17 +1,26 @@
-"""OpenAI's Responses format: requests and answers. Pure; the SDK and its connection are in `openai`."""
+"""OpenAI's Responses format: requests, answers and streams. Pure; the SDK and its connection are in `openai`.
+
+It has no stop sequences, so texts are cut here. What the model writes behind one is read and shown to nobody, and not
+cut off with the connection: a provider tells the tokens of an answer with its end alone, and a budget that does not
+learn what was paid for, its hidden reasoning above all, bounds nothing. `max_tokens` bounds what is written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, Usage
 from leaves.crystals._failures import reported
+from leaves.crystals._hearing import Piece, Thoughts
 from leaves.crystals._images import data_url
 from leaves.crystals._kept import Block, keep, restore
 from leaves.crystals._names import Names
+from leaves.crystals._stopping import Stopping, cut
 from leaves.crystals._transcript import Heard, Said, transcript
 
+TITLE: Final = "OpenAI"
+_ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
 _REASONING: Final = ("type", "id", "summary", "content", "encrypted_content")
 
 
@@ -71,22 +80,29 @@ def _message(text: str) -> dict[str, Any]:
     return {"role": "assistant", "content": text}
 
 
-def read(response: Mapping[str, Any], names: Names, model: str) -> CrystalResponse:
-    """An answer as a response. Raises `CrystalError`: `refused`, `invalid_response`, or what the provider reports."""
+def read(response: Mapping[str, Any], names: Names, model: str, stops: Sequence[str] = ()) -> CrystalResponse:
+    """An answer as a response: each message up to the first of these stop sequences, and nothing behind one.
+
+    Raises `CrystalError`: `refused`, `invalid_response`, or what the provider reports.
+    """
     error = response.get("error")
     if error:
-        raise reported("OpenAI", error.get("code") or "", error.get("message") or "")
+        raise reported(TITLE, error.get("code") or "", error.get("message") or "")
     items: list[dict[str, Any]] = list(response.get("output") or ())
-    content, refusal, calls, thoughts = "", "", list[ToolCall](), list[str]()
+    content, refusal, calls, thoughts, stopped = "", "", list[ToolCall](), list[str](), False
     kept: list[Block] = []
     for item in items:
         type = item.get("type")
         if type == "message":
             parts: list[dict[str, Any]] = item.get("content") or []
-            text = "".join(part.get("text") or "" for part in parts if part.get("type") == "output_text")
+            whole = "".join(part.get("text") or "" for part in parts if part.get("type") == "output_text")
+            text = cut(whole, stops)
             refusal += "".join(part.get("refusal") or "" for part in parts if part.get("type") == "refusal")
             content += text
             kept += [len(text)] if text else []
+            if text != whole:
+                stopped = True
+                break
         elif type == "function_call":
             arguments = item.get("arguments") or "{}"
             calls.append(ToolCall(item.get("call_id") or "", names.back(item.get("name") or ""), arguments))
@@ -98,8 +114,9 @@ def read(response: Mapping[str, Any], names: Names, model: str) -> CrystalRespon
     if reason == "content_filter" or (refusal and not content and not calls):
         raise CrystalError("refused", f"the model declined: {refusal or 'the content filter stopped the answer'}")
     if not content and not calls:
-        hint = "the answer was cut off before it said anything: allow more with `max_tokens`" if reason else "no answer"
-        raise CrystalError("invalid_response", hint)
+        raise CrystalError("invalid_response", _silent(reason, stopped=stopped))
+    while kept and isinstance(kept[-1], dict):
+        kept.pop()  # reasoning is taken back only with what it led to
     return CrystalResponse(
         content=content or None,
         tool_calls=tuple(calls),
@@ -108,6 +125,12 @@ def read(response: Mapping[str, Any], names: Names, model: str) -> CrystalRespon
         model=model,
         opaque=keep(kept) if _is_readable(kept) else None,
     )
+
+
+def _silent(reason: object, *, stopped: bool) -> str:
+    if stopped:
+        return "the answer began with a stop sequence, so nothing is left of it"
+    return "the answer was cut off before it said anything: allow more with `max_tokens`" if reason else "no answer"
 
 
 def _is_readable(kept: list[Block]) -> bool:
@@ -122,3 +145,47 @@ def _usage(usage: Mapping[str, Any]) -> Usage:
         completion=usage.get("output_tokens") or 0,
         cached=details.get("cached_tokens") or 0,
     )
+
+
+class Assembling:
+    """A stream's events: what people may hear of each, and the answer that the last one holds. A text is cut as `read`
+    does it, and what may be the beginning of a stop sequence is held back until it is known not to be one.
+    """
+
+    def __init__(self, stops: Sequence[str] = ()) -> None:
+        self.response: dict[str, Any] | None = None
+        self._stops = stops
+        self._thoughts = Thoughts()
+        self._message: int | None = None
+        self._text = Stopping(stops)
+
+    def __repr__(self) -> str:
+        return f"<Assembling {'whole' if self.response is not None else 'so far'} {self._text!r}>"
+
+    def take(self, event: Any) -> Piece:
+        """Take an event of the SDK; gives what it brought. Raises `CrystalError` for one that reports an error."""
+        if event.type == "error":
+            raise reported(TITLE, event.code or "", event.message)
+        if event.type in _ENDS:
+            self.response = event.response.model_dump(exclude_none=True, warnings=False)
+            return Piece(self._text.end())
+        if self._text.stopped:
+            return Piece()
+        if event.type == "response.output_text.delta":
+            before = self._begin(event.output_index)
+            return Piece(before + self._text.take(event.delta))
+        if event.type == "response.reasoning_summary_text.delta":
+            return Piece(thought=self._thoughts.take((event.output_index, event.summary_index), event.delta))
+        if event.type == "response.output_item.done" and event.output_index == self._message:
+            return Piece(self._text.end())
+        return Piece()
+
+    def _begin(self, message: int) -> str:
+        """Another message begins a text of its own: gives the end of the one before."""
+        if message == self._message:
+            return ""
+        before = self._text.end()
+        self._message = message
+        if not self._text.stopped:
+            self._text = Stopping(self._stops)
+        return before

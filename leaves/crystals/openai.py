@@ -10,23 +10,21 @@ from msgspec import Meta
 
 from branches.agents.crystal import CrystalRequest, CrystalResponse
 from branches.secret import Secret
-from leaves.crystals._failures import reported, translated, unreachable
-from leaves.crystals._hearing import Hearing, Piece, Thoughts
+from leaves.crystals._failures import translated, unreachable
+from leaves.crystals._hearing import Hearing
 from leaves.crystals._images import Sight
 from leaves.crystals._names import Names
 from leaves.crystals._remote import RemoteCrystal
-from leaves.crystals._responses import build, read
+from leaves.crystals._responses import TITLE, Assembling, build, read
 from leaves.crystals._wire import connect
 from leaves.crystals.models import model_info, takes_images
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-_TITLE = "OpenAI"
 KEY = "OPENAI_API_KEY"
 DEFAULT_MODEL = "gpt-6.1-terra"
 _OF_OLD = ("gpt-3", "gpt-4", "chatgpt")
-_ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
 class OpenAIOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,8 +54,8 @@ class OpenAIOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def untaken(options: OpenAIOptions) -> frozenset[str]:
-    """The fields of `Sampling` that a model does not take: this API has no stop sequences, reasoning no temperature."""
-    return frozenset({"stop", "temperature", "top_p"} if reasons(options.model) else {"stop"})
+    """The fields of `Sampling` that a model does not take: one that reasons has no temperature."""
+    return frozenset({"temperature", "top_p"} if reasons(options.model) else ())
 
 
 def reasons(model: str) -> bool:
@@ -66,7 +64,10 @@ def reasons(model: str) -> bool:
 
 
 class OpenAICrystal(RemoteCrystal):
-    """A model of OpenAI's. Nothing is stored there; its reasoning goes back to it encrypted."""
+    """A model of OpenAI's. Nothing is stored there; its reasoning goes back to it encrypted.
+
+    It is not told of stop sequences, which its API lacks: nothing behind one is shown, and it is paid for.
+    """
 
     def __init__(self, options: OpenAIOptions | None = None) -> None:
         """Raises `SecretUnset` if there is no key."""
@@ -95,28 +96,19 @@ class OpenAICrystal(RemoteCrystal):
     async def _ask(self, client: Any, request: CrystalRequest, hearing: Hearing | None) -> CrystalResponse:
         import openai
 
-        names = Names(tool.name for tool in request.tools)
+        names, stops = Names(tool.name for tool in request.tools), request.sampling.stop
         body = {**self._asked(request), **build(request, self.model, names)}
-        with translated(openai, _TITLE):
+        with translated(openai, TITLE):
             if hearing is None:
                 response = await client.responses.create(**body)
-                return read(response.model_dump(exclude_none=True, warnings=False), names, self.model)
-            whole: dict[str, Any] | None = None
-            thoughts = Thoughts()
+                return read(response.model_dump(exclude_none=True, warnings=False), names, self.model, stops)
+            assembling = Assembling(stops)
             async with await client.responses.create(**body, stream=True) as stream:
                 async for event in stream:
-                    if event.type == "response.output_text.delta":
-                        hearing.take(Piece(event.delta))
-                    elif event.type == "response.reasoning_summary_text.delta":
-                        thought = thoughts.take((event.output_index, event.summary_index), event.delta)
-                        hearing.take(Piece(thought=thought))
-                    elif event.type == "error":
-                        raise reported(_TITLE, event.code or "", event.message)
-                    elif event.type in _ENDS:
-                        whole = event.response.model_dump(exclude_none=True, warnings=False)
-        if whole is None:
-            raise unreachable(_TITLE, EOFError("the stream ended before the answer did"))
-        return read(whole, names, self.model)
+                    hearing.take(assembling.take(event))
+        if assembling.response is None:
+            raise unreachable(TITLE, EOFError("the stream ended before the answer did"))
+        return read(assembling.response, names, self.model, stops)
 
     def _asked(self, request: CrystalRequest) -> dict[str, Any]:
         options, sampling = self.options, request.sampling

@@ -70,3 +70,6 @@ def test_a_sampling_option_that_the_model_does_not_take_is_refused_where_it_stan
     call, key = "call: {sampling: {temperature: 0.5}}", {"OPENAI_API_KEY": "canary"}
     assert checked(f"crystal: {{openai: {{model: gpt-5}}}}\n    {call}", key).errors
     assert not checked(f"crystal: {{openai: {{model: gpt-4.1}}}}\n    {call}", key).errors
+    assert not checked("crystal: openai\n    call: {sampling: {stop: [END]}}", key).errors, (
+        "which the crystal simulates"
+    )
