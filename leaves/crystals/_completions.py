@@ -49,10 +49,7 @@ def build(request: CrystalRequest, model: str, names: Names, *, cache: bool = Fa
             for tool in request.tools
         ]
     sampling = msgspec.to_builtins(request.sampling)
-    body |= {name: sampling[name] for name in ("temperature", "top_p", "max_tokens", "stop") if sampling.get(name)}
-    if request.sampling.temperature is not None:
-        body["temperature"] = request.sampling.temperature
-    return body
+    return body | {name: value for name, value in sampling.items() if value is not None}
 
 
 def _system(texts: tuple[str, ...], *, cache: bool) -> Any:

@@ -125,12 +125,18 @@ class GeminiCrystal(RemoteCrystal):
 
 
 def _translated(error: Any) -> CrystalError:
-    """An error of the SDK. How long to wait may stand in a header or in the error itself (`"retryDelay": "7s"`)."""
-    headers = dict(getattr(error.response, "headers", None) or {})
+    """An error of the SDK. How long to wait may stand in a header or in the error itself (`"retryDelay": "7s"`).
+
+    That the key is wrong stands there only: its status is that of any bad request.
+    """
+    headers, status = dict(getattr(error.response, "headers", None) or {}), error.code or 500
     try:
-        delays = [each["retryDelay"] for each in error.details["error"]["details"] if "retryDelay" in each]
+        details: list[Any] = [each for each in error.details["error"]["details"] if "@type" in each]
     except (LookupError, TypeError):
-        delays = []
-    for delay in delays:
-        headers.setdefault("retry-after", str(delay).removesuffix("s"))
-    return status_error(_TITLE, error.code or 500, error.message or str(error), headers)
+        details = []
+    for detail in details:
+        if "retryDelay" in detail:
+            headers.setdefault("retry-after", str(detail["retryDelay"]).removesuffix("s"))
+        if detail.get("reason") == "API_KEY_INVALID":
+            status = 401
+    return status_error(_TITLE, status, error.message or str(error), headers)

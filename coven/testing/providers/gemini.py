@@ -15,6 +15,7 @@ from coven.testing.providers.wire import check_image, check_schema, event, halve
 _PATH: Final = re.compile(r".*/models/[^/:]+:(generateContent|streamGenerateContent)")
 _NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.-]{0,63}")
 _STRANGER: Final = base64.urlsafe_b64encode(b"skip_thought_signature_validator").decode()
+_WRONG_KEY: Final = "API key not valid. Please pass a valid API key."
 _REASONS: Final = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
 
 
@@ -37,7 +38,7 @@ class GeminiFormat:
     def check(self, path: str, headers: Mapping[str, str], body: Mapping[str, Any]) -> None:
         """See `Format`."""
         if headers.get("x-goog-api-key") != self._key:
-            raise Refused("API key not valid. Please pass a valid API key.", 401)
+            raise Refused(_WRONG_KEY)
         contents: list[dict[str, Any]] = body.get("contents") or []
         require(contents and contents[0]["role"] == "user", "contents: must begin with the user")
         require(contents[-1]["role"] == "user", "contents: must end with the user")
@@ -127,7 +128,11 @@ class GeminiFormat:
 
     def error(self, status: int, message: str) -> Mapping[str, Any]:
         """See `Format`."""
-        return {"error": {"code": status, "message": message, "status": _REASONS.get(status, "UNAVAILABLE")}}
+        error: dict[str, Any] = {"code": status, "message": message, "status": _REASONS.get(status, "UNAVAILABLE")}
+        if message == _WRONG_KEY:  # which is a bad request here, and told from others by the details alone
+            info = {"reason": "API_KEY_INVALID", "domain": "googleapis.com"}
+            error["details"] = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", **info}]
+        return {"error": error}
 
 
 def _usage(reply: Reply) -> dict[str, int]:

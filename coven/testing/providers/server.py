@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import cycle
 from types import TracebackType
@@ -67,8 +67,11 @@ class ProviderServer:
     it refused what it did not. `asked` is set by the first request.
     """
 
-    def __init__(self, replies: Iterable[Reply] = (), *, key: str = KEY) -> None:
-        self.key, self.replies = key, list(replies)
+    def __init__(
+        self, replies: Iterable[Reply] = (), *, key: str = KEY, answer: Callable[[Received], Reply] | None = None
+    ) -> None:
+        """`answer` replies to what the script has no reply for, by what it was asked."""
+        self.key, self.replies, self.answer = key, list(replies), answer
         self.requests: list[Received] = []
         self.refused: list[str] = []
         self.asked = asyncio.Event()
@@ -135,6 +138,8 @@ class ProviderServer:
             return await self._send(writer, refused.status, format.error(refused.status, str(refused)))
         self.requests.append(Received(path, headers, body))
         self.asked.set()
+        if not self.replies and self.answer is not None:
+            return await self._reply(reader, writer, format, target, body, self.answer(self.requests[-1]))
         if not self.replies:
             return await self._send(writer, 500, format.error(500, "the script of the loopback provider is at its end"))
         return await self._reply(reader, writer, format, target, body, self.replies.pop(0))

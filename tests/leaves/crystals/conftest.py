@@ -22,3 +22,9 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ProviderServe
 @pytest.fixture(params=PROVIDERS, ids=lambda each: each.name)
 def provider(request: pytest.FixtureRequest) -> Provider:
     return request.param
+
+
+@pytest.fixture(params=[False, True], ids=["request", "stream"])
+def streamed(request: pytest.FixtureRequest) -> bool:
+    """Whether somebody hears the pieces of an answer, so that it streams."""
+    return request.param

@@ -110,11 +110,6 @@ def test_what_streams_is_what_the_whole_answer_says(items: list[str | None], sto
 ASKED = (Message("user", "Count."),)
 
 
-@pytest.fixture(params=[False, True], ids=["request", "stream"])
-def streamed(request: pytest.FixtureRequest) -> bool:
-    return request.param
-
-
 async def test_nothing_behind_a_stop_is_seen_and_all_of_it_is_counted(server: ProviderServer, streamed: bool):
     """The end of the answer is read for what it cost. Calls behind the stop would not have been written."""
     server.replies = [
