@@ -148,8 +148,9 @@ def _usage(usage: Mapping[str, Any]) -> Usage:
 
 
 class Assembling:
-    """A stream's events: what people may hear of each, and the answer that the last one holds. A text is cut as `read`
-    does it, and what may be the beginning of a stop sequence is held back until it is known not to be one.
+    """A stream's events: what people may hear of each, and the answer that the last one holds.
+
+    A text is cut as `read` does it: what may begin a stop sequence is held back until it is known not to be one.
     """
 
     def __init__(self, stops: Sequence[str] = ()) -> None:

@@ -30,8 +30,8 @@ GEMINI_WAYS = ("generateContent", "streamGenerateContent")
 
 async def run(*arguments: str, environ: Mapping[str, str]) -> tuple[int, str]:
     """The contract's live half in another process: its status, and all that it has written."""
-    unset = {each.live for each in PROVIDERS} | {"PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_ADDOPTS"}
-    kept = {name: value for name, value in os.environ.items() if name not in unset and not name.endswith("_BASE_URL")}
+    ours = re.compile(r"COVEN_LIVE|PYTEST_|\w+_BASE_URL$|\w+_API_KEY$|COVEN_LOCAL_URL$")
+    kept = {name: value for name, value in os.environ.items() if not ours.match(name)}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "pytest", str(CONTRACT), "-n0", "-rs", "-p", "no:cacheprovider", *arguments),
         cwd=ROOT,

@@ -55,7 +55,8 @@ def most_of(request: CrystalRequest) -> Usage:
     said = [msgspec.structs.replace(message, images=()) for message in request.messages]
     prompt = len(msgspec.json.encode([said, request.tools])) + _IMAGE * images + _ANY_PROMPT
     attempts = _ATTEMPTS if request.tool_choice == "required" else 1
-    return Usage(prompt=prompt * attempts, completion=request.sampling.max_tokens * attempts)
+    heard_again = request.sampling.max_tokens * sum(range(attempts))  # what was said instead of a call
+    return Usage(prompt=prompt * attempts + heard_again, completion=request.sampling.max_tokens * attempts)
 
 
 def allowed(environ: Mapping[str, str] = os.environ) -> float:
