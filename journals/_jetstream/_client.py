@@ -178,9 +178,12 @@ class FastClient(Client):
         if not self.receive(sid, subject, reply, headers or b"", data):
             await super()._process_msg(sid, subject, reply, data, headers)
 
-    def publish_checked(self, messages: Iterable[tuple[str, dict[str, str], bytes]], reply: str = "") -> None:
+    def publish_checked(
+        self, messages: Iterable[tuple[str, dict[str, str], bytes]], reply: str = "", *, at_once: bool = False
+    ) -> None:
         """Publish (subject, headers, body) whose headers were checked; one turn of the loop is sent together.
 
+        What is to go `at_once` does not wait for what else this turn does.
         Raises `nats.errors.Error` while not connected and for a body over the server's limit.
         """
         if not self.is_connected:
@@ -192,12 +195,17 @@ class FastClient(Client):
             frame = encode_publish(subject, reply, headers, body)
             self._pending.append(frame)
             self._pending_data_size += len(frame)
-        if not self._flushing:
+        if at_once:
+            self._flush()
+        elif not self._flushing:
             self._flushing = True
             asyncio.get_running_loop().call_soon(self._flush_now)
 
     def _flush_now(self) -> None:
         self._flushing = False
+        self._flush()
+
+    def _flush(self) -> None:
         if self._pending and self.is_connected and self._transport is not None:
             pending, self._pending, self._pending_data_size = self._pending, [], 0
             with suppress(OSError):  # the reading side learns of it, and waits for the server's return

@@ -120,7 +120,9 @@ class Publisher:
         if self._sweeper is None:
             self._sweep()
         try:
-            self._client.publish_checked(((subject, headers, body),), f"{self._prefix}{number}")
+            # Where nothing else is under way, one write waits for this one.
+            alone = len(self._waiting) == 1
+            self._client.publish_checked(((subject, headers, body),), f"{self._prefix}{number}", at_once=alone)
         except nats.errors.MaxPayloadError:
             self._done(number)
             future.set_exception(
