@@ -17,6 +17,7 @@ import msgspec
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.transport import TcpTransport
 from nats.protocol.parser import AWAITING_CONTROL_LINE, Parser
 
 _PLAIN = "NATS/1.0\r\n"
@@ -206,10 +207,18 @@ class FastClient(Client):
         self._flush()
 
     def _flush(self) -> None:
-        if self._pending and self.is_connected and self._transport is not None:
+        if not isinstance(self._transport, TcpTransport):
+            self._wake_flusher()
+        elif self._pending and self.is_connected:
             pending, self._pending, self._pending_data_size = self._pending, [], 0
             with suppress(OSError):  # the reading side learns of it, and waits for the server's return
                 self._transport.write(b"".join(pending))
+
+    def _wake_flusher(self) -> None:
+        """A WebSocket sends when it is awaited, which the library's own task does."""
+        queue: asyncio.Queue[asyncio.Future[None]] | None = self._flush_queue
+        if queue is not None and queue.empty():  # or that task is about to send it anyway
+            queue.put_nowait(asyncio.get_running_loop().create_future())
 
 
 class _FastParser(Parser):
