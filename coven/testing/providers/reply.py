@@ -14,8 +14,9 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
     `finish` says why it ends: `refusal` is the model's own, `blocked` that of a filter, `length` the limit of tokens.
     With a `status` it is an error, and with `error_within` one that comes in the middle of a stream. `breaks_after`
-    closes the connection behind so many bytes of the body. Nothing is sent before `hold` is set; `given_up` is set
-    when the asker closes the connection in the meantime.
+    closes the connection behind so many bytes of the body; with `half_closes` the server sends no more, and listens
+    until the asker closes its side. Nothing is sent before `hold` is set. `given_up` is set when the asker closes the
+    connection in the meantime.
     """
 
     text: str | None = None
@@ -30,6 +31,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     error_within: str | None = None
     breaks_after: int | None = None
+    half_closes: bool = False
     hold: asyncio.Event | None = None
     given_up: asyncio.Event | None = None
 

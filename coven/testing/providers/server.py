@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import cycle
 from types import TracebackType
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -158,13 +158,14 @@ class ProviderServer:
         if reply.status != 200:
             return await self._send(writer, reply.status, format.error(reply.status, reply.message), reply.headers)
         if not format.streams(target, body):
-            return await self._send(writer, 200, format.answer(body, reply), breaks_after=reply.breaks_after)
+            whole = await self._send(writer, 200, format.answer(body, reply), breaks_after=reply.breaks_after)
+            return whole or await _broken_off(reader, writer, reply)
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
         await writer.drain()
         left = reply.breaks_after
         for piece in _pieces(b"".join(format.events(body, reply))):
             if left is not None and left <= 0:
-                return False
+                return await _broken_off(reader, writer, reply)
             writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
             await writer.drain()
             await asyncio.sleep(0)
@@ -203,6 +204,17 @@ async def _held(reader: asyncio.StreamReader, hold: asyncio.Event, given_up: asy
         released.cancel()
         closed.cancel()
         await asyncio.gather(released, closed, return_exceptions=True)
+
+
+async def _broken_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, reply: Reply) -> Literal[False]:
+    """The connection is over; where it is only half closed, once the asker has closed the other half."""
+    if reply.half_closes:
+        writer.write_eof()
+        with suppress(ConnectionError):
+            await reader.read()
+        if reply.given_up is not None:
+            reply.given_up.set()
+    return False
 
 
 def _pieces(body: bytes) -> Iterator[bytes]:

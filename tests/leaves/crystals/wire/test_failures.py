@@ -83,6 +83,21 @@ async def test_a_connection_that_breaks(
     assert (caught.value.code, caught.value.status) == (UNREACHABLE, None)
 
 
+@pytest.mark.parametrize("breaks_after", [0, 60, 400])
+async def test_a_connection_that_is_half_closed(
+    crystal: RemoteCrystal, server: ProviderServer, streamed: bool, breaks_after: int
+):
+    """The provider sends no more and still listens: the crystal closes its side too, and asks anew on another one."""
+    given_up = asyncio.Event()
+    broken = Reply(text="Good morning. " * 60, breaks_after=breaks_after, half_closes=True, given_up=given_up)
+    server.replies = [broken, Reply(text="Here.")]
+    with pytest.raises(CrystalError) as caught:
+        await ask(crystal, CrystalRequest(ASKED), streamed)
+    assert (caught.value.code, caught.value.status) == (UNREACHABLE, None)
+    await given_up.wait()
+    assert (await ask(crystal, CrystalRequest(ASKED), streamed)).content == "Here."
+
+
 async def test_nobody_answers(provider: Provider, server: ProviderServer, streamed: bool):
     async with ProviderServer() as gone:
         url = gone.url
