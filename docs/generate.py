@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
+from branches.agents.crystal import Sampling
 from branches.agents.options import AgentsOptions, CallOptions, CircleOptions
 from branches.agents.wards import Ward
 from branches.chat.options import ChatOptions
@@ -31,6 +32,7 @@ STRUCTS: dict[str, type[msgspec.Struct]] = {
     "chat": ChatOptions,
     "agents": AgentsOptions,
     "call": CallOptions,
+    "sampling": Sampling,
     "circle": CircleOptions,
     "ward": Ward,
     "route": RouteOptions,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final, Literal, Protocol, TypeGuard
+from typing import Annotated, Final, Literal, Protocol, TypeGuard
 
 import msgspec
+from msgspec import Meta
 
 from branches.agents.gates import GateDefinition
 from branches.attachment import Attachment
@@ -55,10 +56,10 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Hyperparameters of every request. What is left out is the provider's to choose."""
 
-    temperature: float | None = None
-    top_p: float | None = None
-    max_tokens: int | None = None
-    stop: tuple[str, ...] = ()
+    temperature: Annotated[float | None, Meta(description="how freely the model chooses its words")] = None
+    top_p: Annotated[float | None, Meta(description="choose among the likeliest words that make up this share")] = None
+    max_tokens: Annotated[int | None, Meta(description="tokens that an answer has at most, thoughts included")] = None
+    stop: Annotated[tuple[str, ...], Meta(description="a text ends before the first of these")] = ()
 
 
 class CrystalRequest(msgspec.Struct, frozen=True):
