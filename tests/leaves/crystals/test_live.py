@@ -18,9 +18,10 @@ import pytest
 from branches.agents.crystal import CrystalRequest, Message, Sampling, Usage
 from branches.agents.prices import Price
 from coven.testing.providers import ProviderServer, Received, Reply
+from leaves.crystals.models import PRICES
 from tests.leaves.crystals.obedient import NO_SUCH_MODEL, Obedient
 from tests.leaves.crystals.providers import ANTHROPIC, GEMINI, LOCAL, OPENAI, OPENROUTER, PROVIDERS, Provider
-from tests.leaves.crystals.till import LIMIT, Till, TooDear, allowed, most_of
+from tests.leaves.crystals.till import DEAREST, LIMIT, Till, TooDear, allowed, most_of
 
 KEY = "a-key-that-nobody-may-see"
 CONTRACT = Path(__file__).parent / "contract"
@@ -39,7 +40,12 @@ async def run(*arguments: str, environ: Mapping[str, str]) -> tuple[int, str]:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    said, _ = await process.communicate()
+    try:
+        said, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
     return process.returncode or 0, said.decode()
 
 
@@ -55,6 +61,7 @@ def leading_to(url: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("provider", "paths"),
     [
@@ -125,6 +132,11 @@ def test_a_request_is_paid_for_before_it_is_made_and_what_it_did_not_cost_comes_
 def test_a_call_that_is_insisted_on_may_cost_three_answers():
     required = CrystalRequest(HELLO.messages, (), "required", HELLO.sampling)
     assert most_of(required).completion == 3 * most_of(HELLO).completion
+
+
+def test_a_model_that_somebody_names_counts_as_the_dearest_that_there_is():
+    most = most_of(HELLO)
+    assert all(price.cost(most) <= DEAREST.cost(most) for price in PRICES.values())
 
 
 def test_processes_that_test_at_once_share_what_may_be_spent():

@@ -9,10 +9,15 @@ import msgspec
 
 from branches.agents.crystal import CrystalRequest, Usage
 from branches.agents.prices import Price
+from leaves.crystals.models import PRICES
 
 LIMIT = "COVEN_LIVE_DOLLARS"
 DOLLARS = 0.10
 """US dollars for each provider, unless the variable says otherwise."""
+DEAREST = Price(
+    prompt=max(price.prompt for price in PRICES.values()), completion=max(price.completion for price in PRICES.values())
+)
+"""What a model is taken to cost that somebody names by hand."""
 _ATTEMPTS = 3  # of a call that is required of a model that cannot be made to call
 _IMAGE = 1_600
 _ANY_PROMPT = 1_000

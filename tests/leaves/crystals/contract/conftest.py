@@ -17,11 +17,9 @@ from coven.testing.providers import ProviderServer
 from tests.leaves.crystals.contract.subject import Subject
 from tests.leaves.crystals.obedient import Obedient
 from tests.leaves.crystals.providers import PROVIDERS, Provider
-from tests.leaves.crystals.till import Till, allowed
+from tests.leaves.crystals.till import DEAREST, Till, allowed
 
 LIVE = "COVEN_LIVE"
-_DEAREST = Price(prompt=10, completion=50)
-"""What a model is taken to cost that somebody names by hand."""
 _PLACES = [pytest.param((each, False), id=each.name) for each in PROVIDERS]
 if os.environ.get(LIVE) == "1":
     _PLACES += [pytest.param((each, True), id=f"{each.name}-live") for each in PROVIDERS]
@@ -62,7 +60,7 @@ def _model(provider: Provider) -> dict[str, object]:
 
 def _price(provider: Provider) -> Price:
     """That of the model that is asked; one on a machine of one's own costs nothing."""
-    return provider.price if not provider.cheap or _model(provider) == provider.cheap else _DEAREST
+    return provider.price if not provider.cheap or _model(provider) == provider.cheap else DEAREST
 
 
 @pytest.hookimpl(wrapper=True)
