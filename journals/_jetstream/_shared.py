@@ -41,7 +41,7 @@ class _Listener:
         self._hears = hears
 
     def give(self, group: list[Stored]) -> None:
-        if self.missed:
+        if self.missed or self.error is not None:  # another reading gives what comes behind a gap
             return
         if self._hears is not None:
             group = [stored for stored in group if self._hears(stored)]
