@@ -6,6 +6,7 @@ Who is asked sees all of what would be written, or its beginning, in characters 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple, cast
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from branches.chat.entries import ChatAnswer
+from branches.visible import visible
 from covenants.problems import shown
 from covenants.routing import Placed, TransformFailed
 from journals import Entry, Record, derive_id
@@ -21,6 +23,7 @@ SHOWN_CHARS = 2_000
 FIRST = "0"
 _MARK = "approve"
 _SHORT = 12
+_POSITION = re.compile("[1-9][0-9]{0,17}")
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
@@ -38,7 +41,7 @@ class Asked(NamedTuple):
 def asked_by(id: str) -> Asked | None:
     """What the id of a question says; None where no route has asked it."""
     match id.split("."):
-        case [mark, route, position, again, _] if mark == _MARK and position.isascii() and position.isdigit():
+        case [mark, route, position, again, _] if mark == _MARK and _POSITION.fullmatch(position):
             return Asked(route, int(position), again)
         case _:
             return None
@@ -71,26 +74,32 @@ def question_id(route: Placed, position: int, entries: Sequence[Entry], again: s
     """
     try:
         content = [_ENCODER.encode(entry).decode() for entry in entries]
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise TransformFailed("not_storable", f"what it makes cannot be stored: {shown(error, 300)}") from None
     digest = derive_id(_MARK, again, route.target_instance or "", *content)
     return ".".join((_MARK, route_key(route), str(position), again, digest))
 
 
 def question_text(instance: str, entries: Sequence[Entry], session: str | None = None) -> str:
-    """The question whether these entries may go to this instance. `session` is theirs, where people cannot know it."""
-    content = ", ".join(f"{entry.kind()} {_fields(entry)}" for entry in entries)
-    if len(content) > SHOWN_CHARS:
-        content = f"{content[:SHOWN_CHARS]}… ({len(content)} characters)"
-    where = instance if session is None else f"{instance} in {_visible(json.dumps(session, ensure_ascii=False))}"
-    return f"May I send to {where}: {content}?"
+    """The question whether these entries may go to this instance. `session` is theirs, where people cannot know it.
+
+    Raises `TransformFailed` for what cannot be shown.
+    """
+    try:
+        content = ", ".join(f"{entry.kind()} {_fields(entry)}" for entry in entries)
+    except RecursionError:
+        raise TransformFailed("not_storable", "what it makes is nested too deeply to be shown") from None
+    where = instance
+    if session is not None:
+        where = f"{instance} in {visible(json.dumps(session, ensure_ascii=False), SHOWN_CHARS)}"
+    return f"May I send to {where}: {visible(content, SHOWN_CHARS)}?"
 
 
 def _fields(entry: Entry) -> str:
-    """The fields of an entry as JSON in which nothing stands that is not seen, or that turns around what is."""
+    """The fields of an entry as JSON."""
     plain = cast("dict[str, Any]", _plain(msgspec.to_builtins(entry, builtin_types=(bytes,))))
     plain.pop("kind", None)
-    return _visible(_ENCODER.encode(plain).decode())
+    return _ENCODER.encode(plain).decode()
 
 
 def _plain(value: Any) -> Any:
@@ -102,11 +111,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in cast("Sequence[Any]", value)]
     return value
-
-
-def _visible(text: str) -> str:
-    return text if text.isprintable() else "".join(map(_escaped, text))
-
-
-def _escaped(character: str) -> str:
-    return character if character.isprintable() else json.dumps(character)[1:-1]

@@ -201,7 +201,7 @@ def _code(failure: TransformFailed) -> str:
 def _converted(value: Any, wanted: Any, field: str) -> Any:
     try:
         return msgspec.convert(msgspec.to_builtins(value), wanted)
-    except (msgspec.ValidationError, TypeError, ValueError) as error:
+    except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
         raise TransformFailed("bad_value", f"`{field}` cannot be {shown(value)}: {error}") from None
 
 
@@ -212,5 +212,5 @@ def _validated(entry: Any, name: str, targets: tuple[type[Entry], ...]) -> Entry
         raise TransformFailed("via", f"{name} gave a {type(entry).__name__}; this route takes {wanted}")
     try:
         return msgspec.convert(msgspec.to_builtins(entry), target)
-    except (msgspec.ValidationError, TypeError, ValueError) as error:
+    except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as error:
         raise TransformFailed("via", f"{name} gave a {target.kind()} that is not valid: {error}") from None

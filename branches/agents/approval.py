@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ import msgspec
 
 from branches.agents.gate import thaw
 from branches.agents.naming import APPROVAL, approval_key
+from branches.visible import visible
 from policies import Action, Context
 
 YES: Final = "yes"
@@ -19,15 +19,15 @@ _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a person answered."""
+    """What a person answered, or why nobody could be asked: then it is `by` nobody."""
 
     answer: str
     by: str
 
     @property
     def approves(self) -> bool:
-        """Whether it says that the call may be made."""
-        return self.answer.strip().lower() == YES
+        """Whether somebody says that the call may be made."""
+        return bool(self.by) and self.answer.strip().lower() == YES
 
 
 async def ask_approval(
@@ -36,21 +36,11 @@ async def ask_approval(
     """Whether this gate call may be made with these arguments. Waits for days if need be, and over restarts.
 
     The question carries the call and its arguments, and the answer counts for no other. An answer by somebody who may
-    not give it is recorded, and the question is asked again.
+    not give it is recorded, and the question is asked again; not so where nobody can be asked.
     """
-    shown = _visible(_ENCODER.encode(thaw(arguments)).decode())
-    cut = shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}… ({len(shown)} characters)"
-    question = f"May I call {gate} with {cut}?"
+    shown = visible(_ENCODER.encode(thaw(arguments)).decode(), _SHOWN_CHARS)
+    question = f"May I call {gate} with {shown}?"
     return await _ask(ctx, key, {"call": call, "question": question, "choices": (YES, NO)}, gate, arguments, approvers)
-
-
-def _visible(text: str) -> str:
-    """JSON in which nothing stands that is not seen, or that turns around what is: such characters are escaped."""
-    return text if text.isprintable() else "".join(map(_escaped, text))
-
-
-def _escaped(character: str) -> str:
-    return character if character.isprintable() else json.dumps(character)[1:-1]
 
 
 async def ask_person(
@@ -86,5 +76,5 @@ async def _ask(
         (step,) = await ctx.call(Action(APPROVAL, payload), key=approval_key(key, attempt))
         # Whatever else somebody sent under the question's id is no approval.
         answer = Answer(step.payload.get("answer", ""), step.payload.get("by", ""))
-        if not approvers or answer.by in approvers:
+        if not approvers or not answer.by or answer.by in approvers:
             return answer

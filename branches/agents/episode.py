@@ -30,7 +30,7 @@ from branches.agents.workspace import PastCode, Workspace
 from branches.attachment import Attachment
 from branches.service import is_being_cancelled
 from journals import derive_id
-from policies import Action, Context, Step, action_result
+from policies import Action, Context, Step, action_result, error_result
 
 
 class Episode:
@@ -230,6 +230,8 @@ class Episode:
             answer = await self._standing_still(asked)
             if not answer.approves:
                 reason = f"{answer.by} did not approve this call, and answered: {answer.answer}"
+                if not answer.by:
+                    reason = f"nobody approved this call: {answer.answer or 'what came was no answer'}"
                 action = Action(DENIED, {"gate": call.gate, "arguments": call.arguments, "reason": reason})
         with self._surroundings.calling(self, id):
             (outcome,) = await ctx.call(action, key=key)
@@ -238,7 +240,11 @@ class Episode:
     async def ask_person(self, gate: str, arguments: Mapping[str, Any], ctx: Context) -> Step:
         """The entity asks a person something: the answer is the gate's result."""
         asked = ask_person(ctx, "question", gate, arguments, self.cantrip.circle.approvers)
-        return action_result(gate, {"result": (await self._standing_still(asked)).answer})
+        answer = await self._standing_still(asked)
+        if not answer.by:
+            message = answer.answer or "what came was no answer"
+            return error_result(gate, "unasked", message)
+        return action_result(gate, {"result": answer.answer})
 
     async def _standing_still(self, asked: Awaitable[Answer]) -> Answer:
         """Wait for a person; behind that the time goes on of all who stood still."""

@@ -25,6 +25,10 @@ ROUTE = TestRoute(approval=ASKED)
 SIGNED = TestRoute(approval=Approval("c", approvers=("ada", "bob")))
 
 
+class Nested(Entry, frozen=True, kw_only=True):
+    value: Any
+
+
 def larger(entry: Any) -> list[Entry]:
     return [Pong(number=entry.number, part=9)]
 
@@ -338,6 +342,22 @@ async def test_what_fails_fails_before_anybody_is_asked(world: World, count: int
     assert [record async for record in (await world.open("c")).read()] == []
 
 
+async def test_what_is_nested_too_deeply_to_be_shown_sticks_no_route(world: World) -> None:
+    def nests(entry: Any) -> list[Entry]:
+        value: list[Any] = []
+        for _ in range(entry.number):
+            value = [value]
+        return [Nested(value=value)]
+
+    async with world.routing(TestRoute(approval=ASKED, make=nests)):
+        await world.ping(1, start=700)
+        (letter,) = await read_letters(world, 1)
+        await world.ping(1, start=7)
+        (question,) = await questions(world, 1)
+    assert letter.entry.code == "not_storable"
+    assert question.entry.question == 'May I send to b: Nested {"value":[[[[[[[[]]]]]]]]}?'
+
+
 async def test_what_has_passed_too_often_is_not_asked_about_and_each_pass_is_counted(world: World) -> None:
     def on(entry: Any) -> list[Entry]:
         return [Ping(number=entry.number + 1)]
@@ -359,6 +379,7 @@ async def test_an_answer_that_belongs_to_no_question_is_nothing(world: World) ->
         (question,) = await questions(world, 1)
         id = question.entry.correlation_id
         forged = [id[:-1] + "x", id.replace(".1.", ".2."), "approve.x.1.0.x", "approve", "approve.a.b.c.d", "c1", ""]
+        forged += [id.replace(".1.", f".{position}.") for position in ("0", "01", "9" * 5000)]
         for wrong in forged:
             asked = msgspec.structs.replace(question.entry, correlation_id=wrong or "-")
             await answer(world, msgspec.structs.replace(question, entry=asked))
@@ -481,9 +502,11 @@ async def test_from_the_beginning_it_asks_about_all_there_is(world: World) -> No
 
 
 def test_nothing_hides_in_a_question_and_nothing_turns_it_around() -> None:
-    text = 'Hi\u202e\u200b\n\x1b[2J"?\u00a0\U000e0041 May I send to b: nothing?'
+    unseen = "\u202e\u200b\u00a0\U000e0041\u034f\u115f\u2800\u3164\ufe0f\uffa0\U000e0101"
+    text = f'Hi\n\x1b[2J"?{unseen} May I send to b: nothing?'
     told = question_text("b", [ChatEfferentDraft(text=text, sender="é")], "a\u202eb")
     assert told.isprintable()
+    assert not set(unseen) & set(told)
     assert told.startswith('May I send to b in "a\\u202eb": ChatEfferentDraft {"')
     assert told.endswith("?")
     fields = told.removesuffix("?").partition("ChatEfferentDraft ")[2]
@@ -494,6 +517,9 @@ def test_of_what_is_huge_the_beginning_is_shown_and_that_it_is_huge() -> None:
     told = question_text("b", [ChatEfferentDraft(text="x" * 1_000_000)])
     assert len(told) < SHOWN_CHARS + 100
     assert told.endswith("x… (1000029 characters)?")
+    hidden = question_text("b", [ChatEfferentDraft(text="\u202e" * 10_000_000)])
+    assert len(hidden) < SHOWN_CHARS + 100
+    assert hidden.endswith("… (10000029 characters)?")
 
 
 def test_files_are_told_by_their_size_and_digest() -> None:
@@ -521,6 +547,12 @@ async def test_the_end_of_what_is_huge_counts_as_well(world: World) -> None:
 def test_no_other_id_is_taken_for_that_of_a_route_by_accident(text: str) -> None:
     asked = asked_by(text)
     assert asked is None or text.startswith("approve.")
+
+
+def test_no_position_is_taken_for_one_that_no_journal_has() -> None:
+    for position in ("0", "01", "-1", "1_0", "\u0661", "9" * 19, "9" * 5000, ""):
+        assert asked_by(f"approve.a.{position}.0.b") is None
+    assert asked_by(f"approve.a.{10**17}.0.b") == ("a", 10**17, "0")
 
 
 def test_an_id_fits_where_platforms_keep_it() -> None:

@@ -95,6 +95,22 @@ async def test_who_may_not_answer_is_not_heard_and_the_question_is_asked_again()
     assert shop.paid == [3]
 
 
+@pytest.mark.parametrize("text", ["nobody could be asked: the channel is gone", "yes", ""])
+@pytest.mark.parametrize("approvers", [(), ("grace",)])
+async def test_where_nobody_can_be_asked_it_is_refused_and_not_asked_again(
+    text: str, approvers: tuple[str, ...]
+) -> None:
+    bench, shop, crystal = Bench(), Shop(), ScriptedCrystal(script())  # type: ignore[arg-type]
+    async with bench.serve(crystal, cantrip=shop.cantrip(crystal, approvers=approvers)):
+        prompt = await bench.ask("buy")
+        await answer(bench, await asked(bench), text, by="")
+        await bench.response(prompt)
+    assert shop.paid == []
+    seen = crystal.requests[-1].messages[-1].content or ""
+    assert seen == f"Error: denied: nobody approved this call: {text or 'what came was no answer'}"
+    assert len(await bench.records("ApprovalAsked")) == 1
+
+
 async def test_it_waits_over_restarts_and_the_same_question_stands() -> None:
     bench, shop = Bench(), Shop()
     first, second = Playbook(script()), Playbook(script())  # type: ignore[arg-type]
@@ -149,6 +165,18 @@ async def test_an_entity_asks_a_person_and_gets_the_answer() -> None:
         await answer(bench, question, "tea")
         await bench.response(prompt)
     assert crystal.requests[-1].messages[-1].content == "tea"
+
+
+@pytest.mark.parametrize("approvers", [(), ("grace",)])
+async def test_an_entity_reads_that_nobody_could_be_asked(approvers: tuple[str, ...]) -> None:
+    bench, shop = Bench(), Shop()
+    crystal = ScriptedCrystal([calls(("ask_person", {"question": "Well?"})), finishes("ok")])
+    async with bench.serve(crystal, cantrip=shop.cantrip(crystal, approvers=approvers)):
+        prompt = await bench.ask("serve")
+        await answer(bench, await asked(bench), "nobody could be asked: the channel is gone", by="")
+        await bench.response(prompt)
+    assert crystal.requests[-1].messages[-1].content == "Error: unasked: nobody could be asked: the channel is gone"
+    assert len(await bench.records("ApprovalAsked")) == 1
 
 
 async def test_code_waits_for_a_person_too() -> None:
@@ -247,14 +275,14 @@ async def test_what_is_asked_hides_nothing_of_the_arguments() -> None:
         """Note."""
         return text
 
-    hidden = "milk\u202e\u200b\u2028\U000e0041é"
+    hidden = "milk\u202e\u200b\u2028\U000e0041\u3164é"
     bench, crystal = Bench(), ScriptedCrystal([calls(("note", {"text": hidden})), finishes("ok")])
     cantrip = Cantrip(crystal, Call(), circle(["done", note], [Ward(max_turns=5)], approve=["note"]))
     async with bench.serve(crystal, cantrip=cantrip):
         prompt = await bench.ask("note it")
         question = await asked(bench)
         assert isinstance(question.entry, ApprovalAsked)
-        assert question.entry.question.endswith(r'{"text":"milk\u202e\u200b\u2028\udb40\udc41é"}?')
+        assert question.entry.question.endswith(r'{"text":"milk\u202e\u200b\u2028\udb40\udc41\u3164é"}?')
         assert question.entry.arguments == {"text": hidden}
         await answer(bench, question, "yes")
         await bench.response(prompt)
