@@ -29,12 +29,12 @@ ROOT = Path(__file__).parents[3]
 GEMINI_WAYS = ("generateContent", "streamGenerateContent")
 
 
-async def run(*arguments: str, environ: Mapping[str, str]) -> tuple[int, str]:
+async def run(*arguments: str, environ: Mapping[str, str], part: str = "") -> tuple[int, str]:
     """The contract's live half in another process: its status, and all that it has written."""
     ours = re.compile(r"COVEN_LIVE|PYTEST_|\w+_BASE_URL$|\w+_API_KEY$|COVEN_LOCAL_URL$")
     kept = {name: value for name, value in os.environ.items() if not ours.match(name)}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pytest", str(CONTRACT), "-n0", "-rs", "-p", "no:cacheprovider", *arguments),
+        *(sys.executable, "-m", "pytest", str(CONTRACT / part), "-n0", "-rs", "-p", "no:cacheprovider", *arguments),
         cwd=ROOT,
         env={**kept, "COVEN_LIVE": "1", **environ},
         stdout=asyncio.subprocess.PIPE,
@@ -61,18 +61,22 @@ def leading_to(url: str) -> dict[str, str]:
     }
 
 
+PATHS = [
+    (ANTHROPIC, {"/v1/messages"}),
+    (OPENAI, {"/v1/responses"}),
+    (GEMINI, {f"/v1/models/{GEMINI.cheap['model']}:{way}" for way in GEMINI_WAYS}),
+    (OPENROUTER, {"/api/v1/chat/completions"}),
+    (LOCAL, {"/v1/chat/completions"}),
+]
+
+
+def passed(said: str, provider: Provider) -> int:
+    return len(re.findall(rf"PASSED .*{provider.name}-live", said))
+
+
+@pytest.mark.chaos  # a long form: each takes ten seconds
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    ("provider", "paths"),
-    [
-        (ANTHROPIC, {"/v1/messages"}),
-        (OPENAI, {"/v1/responses"}),
-        (GEMINI, {f"/v1/models/{GEMINI.cheap['model']}:{way}" for way in GEMINI_WAYS}),
-        (OPENROUTER, {"/api/v1/chat/completions"}),
-        (LOCAL, {"/v1/chat/completions"}),
-    ],
-    ids=lambda each: each.name if isinstance(each, Provider) else "",
-)
+@pytest.mark.parametrize(("provider", "paths"), PATHS, ids=lambda each: each.name if isinstance(each, Provider) else "")
 async def test_with_its_key_the_same_suite_asks_the_service(provider: Provider, paths: set[str]):
     """All of it, of a cheap model, through this provider's own variables."""
     async with ProviderServer(key=KEY, answer=Obedient()) as server:
@@ -81,9 +85,20 @@ async def test_with_its_key_the_same_suite_asks_the_service(provider: Provider, 
         models = {request.body.get("model") for request in server.requests}
     assert status == 0, said
     assert KEY not in said
-    assert len(re.findall(rf"PASSED .*{provider.name}-live", said)) > 60
+    assert passed(said, provider) > 60
     assert asked == paths
     assert provider is GEMINI or provider.cheap.get("model", "loopback") in models
+
+
+async def test_with_all_keys_the_same_calls_are_asked_of_every_service():
+    """The short form of it."""
+    async with ProviderServer(key=KEY, answer=Obedient()) as server:
+        status, said = await run("-rps", "-k", "live", environ=leading_to(server.url), part="test_calls.py")
+        asked = {request.path for request in server.requests}
+    assert status == 0, said
+    assert KEY not in said
+    assert {passed(said, provider) for provider, _ in PATHS} == {passed(said, ANTHROPIC)} != {0}, said
+    assert asked == set().union(*[paths for _, paths in PATHS])
 
 
 async def test_without_a_key_it_says_which_one_is_missing():
@@ -98,7 +113,8 @@ async def test_a_failure_does_not_show_the_key():
         return Reply(status=500, message=f"who sends me {request.headers}?")
 
     async with ProviderServer(key=KEY, answer=tell) as server:
-        status, said = await run("-k", "test_text and live", environ=leading_to(server.url))
+        some = "test_text and (anthropic-live or local-live)"
+        status, said = await run("-k", some, environ=leading_to(server.url))
     assert status == 1
     assert "[key]" in said
     assert KEY not in said
