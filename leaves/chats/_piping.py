@@ -57,6 +57,8 @@ class PipedConsole(Console):
         asked = self._questions.popleft()
         answer = fitting(line, asked.entry.choices) or line.strip()
         await port.answer(asked.session, asked.entry.question or "", answer, self._options.sender, random_id())
+        if asked.correlation_id is not None and answer not in asked.entry.choices[:1]:
+            self._answered.add(asked.correlation_id)  # where it was about the line's own answer, that will not come
         return True
 
     async def _print(self, message: Record[ChatEfferent]) -> None:
@@ -67,6 +69,6 @@ class PipedConsole(Console):
             await write(self._stdout.fileno(), f"{text}\n".encode(self._stdout.encoding or "utf-8", "replace"))
         except BrokenPipeError:
             raise Finished("nobody reads standard output any more") from None
-        if message.correlation_id is not None:
+        if message.correlation_id is not None and message.entry.question is None:
             self._answered.add(message.correlation_id)
         self._arrived.set()

@@ -169,6 +169,32 @@ async def test_only_who_may_answer_a_question_does_and_others_are_told(
     assert ("only ada may answer this, not bob" in capsys.readouterr().err) == (not answers)
 
 
+async def test_an_answer_that_needs_an_approval_is_waited_for_where_it_has_one(journal, stdin, stdout):
+    async def ask_first(journal: Journal) -> None:
+        asked: dict[str, str] = {}
+        async for record in journal.tail(0, kinds=["ChatAfferent", "ChatAnswer"]):
+            if record.kind == "ChatAfferent":
+                asked[f"of {record.entry.text}"] = record.id
+                question = ChatQuestion(
+                    correlation_id=f"of {record.entry.text}", question="May I?", choices=("yes", "no")
+                )
+                await journal.append(question, session=record.session, correlation_id=record.id)
+            elif record.entry.answer == "yes":
+                answer = ChatEfferentDraft(text=f"<{record.entry.correlation_id}>", sender="echo")
+                prompt = asked[record.entry.correlation_id]
+                await journal.append(answer, session=record.session, correlation_id=prompt)
+
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    async with conversing(journal, console, ask_first) as service:
+        stdin.type("one\nyes\ntwo\nno\nthree\nperhaps\nfour\nyes\n")
+        stdin.writer.close()
+        with pytest.raises(Finished):
+            await service
+    lines = stdout.printed().replace("May I? (yes/no)\n", "? ")
+    assert lines == "? <of one>\n? ? ? <of four>\n"
+    assert await texts(journal) == ["one", "two", "three", "four"]
+
+
 async def test_the_conversation_has_one_name_and_the_person_the_configured_one(journal, stdin, stdout):
     options = ConsoleOptions(sender="ada", session="desk")
     console = open_console(options, "chat", stdin=stdin.reader, stdout=stdout.writer)
