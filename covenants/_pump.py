@@ -211,12 +211,13 @@ class Pump:
             await writing
 
     async def _write_one(self, effects: dict[str, list[Routed]], position: int) -> None:
+        whole = len(effects) == 1  # an edited route does not look again at what has all arrived
         for target, packed in effects.items():
             cursor = self._cursors[target]
             if len(packed) == 1:
-                await cursor.append(packed[0])
+                await cursor.append(packed[0], whole=whole)
             else:
-                await cursor.append_all(packed, position, self._position)
+                await cursor.append_all(packed, position, position if whole else self._position)
             self.routed += len(packed)
 
     async def _write_many(self, all_effects: list[dict[str, list[Routed]]], upto: int) -> None:
@@ -229,7 +230,7 @@ class Pump:
                     self.routed += len(batch)
                     batch.clear()
                 batch.extend(packed)
-        floor = self._position
+        floor = upto if len(batches) == 1 else self._position
         writes = [self._cursors[target].append_all(batch, upto, floor) for target, batch in batches.items()]
         for outcome in await asyncio.gather(*writes, return_exceptions=True):  # none may be under way any more
             if outcome is not None:

@@ -23,7 +23,7 @@ from journals._log import Fence, Log, Message, Stored
 from journals._names import to_token
 from journals._record import Draft, Lane
 
-SOURCE = "Coven-Source"
+SOURCE, WHOLE = "Coven-Source", "Coven-Whole"
 
 
 class Term(NamedTuple):
@@ -118,8 +118,9 @@ class RouteCursor:
                 if source is not None and source.startswith(mark):
                     with suppress(ValueError):  # somebody else has written it, if it is no number
                         arrived = int(source[len(mark) :])
-                        # it was written alone, so all before it had arrived
-                        position, floor = max(position, arrived), max(floor, arrived - 1)
+                        # it was written alone, so all before it had arrived, and where it is all, it has too
+                        position = max(position, arrived)
+                        floor = max(floor, arrived if WHOLE in stored.headers else arrived - 1)
         self._incarnation, self._fence, self.position, self.floor = incarnation, claimed, position, floor
         attempts.begin()
         await self.save(position, floor)
@@ -135,14 +136,16 @@ class RouteCursor:
         message = self._envelope.pack(draft, Lane.IN, self._clock(), source, checked=True)
         return Routed(message, draft.entry.kind(), source_position)
 
-    async def append(self, routed: Routed) -> int:
-        """Write the only effect that a source record has here; gives its position.
+    async def append(self, routed: Routed, *, whole: bool = False) -> int:
+        """Write the only effect that a source record has here; gives its position. `whole`: it has none elsewhere.
 
         Raises `ClaimLost` when another router has taken over; after `Unacknowledged` and `FenceRefused`, `take` again.
         """
         if ARMED:
             fault_point(self._log.name, "route", routed.kind, "before")
         message = routed.message
+        if whole:
+            message.headers[WHOLE] = "1"
         if self._envelope.is_large(message):
             message = await self._envelope.outsource(message)
         position = await self._fenced(self._log.append(message, Fence(self.subject, self._fence)))

@@ -203,6 +203,39 @@ async def test_an_edit_that_is_taken_back_leaves_the_approval_as_it_was(world: W
         assert await written(world) == [0]
 
 
+@pytest.mark.parametrize("effects", [1, 2])
+@pytest.mark.parametrize("count", [1, 40])
+async def test_an_edited_route_does_not_look_again_at_what_was_approved_before(
+    world: World, count: int, effects: int
+) -> None:
+    route = TestRoute(approval=ASKED, make=lambda entry: [Pong(number=entry.number)] * effects)
+    async with world.routing(route):
+        await world.ping(count)
+        asked = await questions(world, count)
+    entries = [ChatAnswer(correlation_id=each.entry.correlation_id, answer="yes", by="ada") for each in asked]
+    drafts = [Draft(entry=entry, session="s", id=str(n)) for n, entry in enumerate(entries)]
+    await (await world.open("c")).append_all(drafts)
+    async with world.routing(route):
+        await world.arrive(count * effects)
+    async with world.routing(TestRoute(approval=ASKED, make=larger)):
+        await ask_and_answer(world, number=count)
+        records = await world.arrive(count * effects + 1)
+    assert numbers(records) == [*(number for number in range(count) for _ in range(effects)), count]
+    assert await waiting_letters(await world.dead_letters()) == []
+
+
+async def test_what_was_refused_stays_so_when_the_edit_is_taken_back(world: World) -> None:
+    async with world.routing(ROUTE):
+        await world.ping(1)
+        (question,) = await questions(world, 1)
+    async with world.routing(TestRoute(approval=ASKED, make=larger)):
+        await answer(world, question)
+        await read_letters(world, 1)
+    async with world.routing(ROUTE):
+        assert await written(world) == []
+    assert len(await waiting_letters(await world.dead_letters())) == 1
+
+
 @pytest.mark.parametrize("texts", [("yes", "yes"), ("no", "yes"), ("yes", "no")])
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_of_two_answers_the_first_counts(world: World, texts: tuple[str, str], at_once: bool) -> None:
