@@ -211,7 +211,7 @@ async def test_a_write_that_a_standing_server_never_answers_ends_unacknowledged_
     monkeypatch.setattr(_publisher, "ACK_TIMEOUT", 0.05)
     async with await JetStreamStore.connect(server.url, "hearth", token=server.token) as store:
         journal = await store.open("chat", registry())
-        os.kill(server.pid, signal.SIGSTOP)
+        stop(server)
         first = asyncio.ensure_future(store._publisher.publish("nobody.1", {}, b""))
         with pytest.raises(Unacknowledged, match="no acknowledgement within"):
             await asyncio.wait_for(first, SOON)
