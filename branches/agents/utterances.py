@@ -78,6 +78,8 @@ SPEAKING: Final = frozenset(kind.kind() for kind in (AgentUtterance, AgentToolCa
 
 def utterance_in(record: Record[Entry]) -> AgentUtterance | None:
     """What the crystal said, if this record says so: by itself, as the call it begins with, or as an ending."""
+    if record.kind not in SPEAKING:
+        return None
     entry, run = record.entry, run_id(record.causation_id or "")
     match entry:
         case AgentUtterance():

@@ -41,6 +41,14 @@ class Pace:
         """Whether the last 64 messages were all the reader's own."""
         return not self._strangers or self.position - self._strangers[-1] >= ALONE
 
+    def begin(self, pending: int) -> None:
+        """The server reads on behind the last message, where so many wait; nothing is asked for yet."""
+        self.pending, self.under_way = pending, 0
+
+    def ended(self, unsent: int) -> None:
+        """A request is over, and the server has kept so many of what it asked for."""
+        self.under_way -= unsent
+
     def came(self, position: int, pending: int) -> bool:
         """A message has come; gives whether the reader does not know it yet."""
         self.position, self.pending = position, pending

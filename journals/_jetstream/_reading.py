@@ -149,7 +149,7 @@ class Reading:
                 self._broken = True
             return
         if "Nats-Pending-Messages" in headers:  # a request has ended: expired, or its bytes were used up
-            self._pace.under_way -= int(headers["Nats-Pending-Messages"])
+            self._pace.ended(int(headers["Nats-Pending-Messages"]))
             return
         self._broken = True
 
@@ -158,7 +158,7 @@ class Reading:
         client = self._connection.client
         self._inbox = client.new_inbox()
         self._end_pause()
-        self._buffer, self._pace.under_way, self._next_in_consumer = [], 0, 1
+        self._buffer, self._next_in_consumer = [], 1
         self._consumer = f"r{random_id()[:12]}"
         config = {
             "name": self._consumer,
@@ -185,7 +185,7 @@ class Reading:
         if "error" in reply:
             self._broken = True
             raise StoreUnavailable(f"stream {name!r} cannot be read: {reply['error'].get('description')}")
-        self._pace.pending = reply["num_pending"]
+        self._pace.begin(reply["num_pending"])
         self._ask_for_more()
 
     def _ask_for_more(self) -> None:

@@ -122,7 +122,7 @@ class SharedTail:
     def wrote(self, messages: Sequence[Message], last: int) -> None:
         """Hand on what this process wrote, at consecutive positions up to `last`, as soon as it is acknowledged.
 
-        The server will send it as well, a third of a hop later. Only what stands right behind all that was handed on
+        The server will send it as well, later. Only what stands right behind all that was handed on
         already; behind what others wrote the server's word is waited for.
         """
         if self._source is None:

@@ -86,7 +86,7 @@ def test_a_reading_is_alone_when_it_has_met_nobody_else_for_a_while():
 def test_a_reading_that_is_alone_asks_for_all_that_it_knows_and_one_more():
     pace = Pace(0)
     pace.wrote(1, ALONE, known=True)
-    pace.under_way = ALONE
+    assert pace.wanted() == ALONE
     for position in range(1, ALONE + 1):
         assert not pace.came(position, 0)
     assert pace.is_alone
