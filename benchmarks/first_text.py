@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import pty
 import sys
 import tempfile
 from pathlib import Path
 
 from benchmarks.harness import Profile, Result, alone, percentile
-from benchmarks.terminal import Terminal
+from benchmarks.terminal import coven_run
 from branches.agents.permission import VARIABLE
 from coven.testing.providers import ProviderServer, Reply
 
@@ -87,23 +85,11 @@ async def _measure(folder: Path, server: ProviderServer, rounds: int) -> list[fl
     (folder / "coven.yaml").write_text(_COVEN.format())
     (folder / "telling.py").write_text(_CRYSTAL)
     told.touch()
-    master, slave = pty.openpty()
     environment = {**os.environ, "BENCH_URL": server.url, "BENCH_KEY": _KEY, "BENCH_TOLD": str(told), "TERM": "xterm"}
     environment["PROMPT_TOOLKIT_NO_CPR"] = "1"  # nobody here answers where the cursor is
     environment.pop(VARIABLE, None)
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", "from coven.cli import main; main()", "run"),
-        cwd=folder,
-        env=environment,
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-    )
-    os.close(slave)
-    terminal = Terminal(master)
     delays: list[float] = []
-    try:
+    async with coven_run(folder, environment) as (_, terminal):
         await terminal.until(b"you>")
         for number in range(rounds + 1):
             word = _LETTERS[number] * 8  # a terminal is sent what has changed: no letter stands where it stood before
@@ -114,9 +100,4 @@ async def _measure(folder: Path, server: ProviderServer, rounds: int) -> list[fl
             await terminal.until(b"you>")
             if number:
                 delays.append((shown - float(told.read_text().splitlines()[number])) * 1000)
-    finally:
-        process.terminate()
-        await process.wait()
-        asyncio.get_running_loop().remove_reader(master)
-        os.close(master)
     return delays

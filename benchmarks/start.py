@@ -8,19 +8,16 @@ nothing else.
 from __future__ import annotations
 
 import asyncio
-import os
-import pty
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
 import msgspec
 
 from benchmarks.harness import Profile, Result, alone, compiled_modules, cpu_of
-from benchmarks.terminal import Terminal
+from benchmarks.terminal import coven_run
 from branches.agents.permission import VARIABLE
 from coven.testing.providers import ProviderServer, Reply
 
@@ -113,20 +110,8 @@ def _write(folder: Path, crystal: str, server: ProviderServer) -> None:
 
 
 async def _start(folder: Path, crystal: str, server: ProviderServer, environment: dict[str, str]) -> _Started:
-    master, slave = pty.openpty()
     began = time.monotonic()
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", "from coven.cli import main; main()", "run"),
-        cwd=folder,
-        env=environment,
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-    )
-    os.close(slave)
-    terminal = Terminal(master)
-    try:
+    async with coven_run(folder, environment) as (process, terminal):
         ready = await terminal.until(b"you>")
         life = _Started((ready - began) * 1000, cpu_of(process) * 1000)
         if crystal in _SDKS:
@@ -137,12 +122,6 @@ async def _start(folder: Path, crystal: str, server: ProviderServer, environment
             life.answered = life.ready + (answered - asked) * 1000
             life.answered_cpu = cpu_of(process) * 1000
         return life
-    finally:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        await process.wait()
-        asyncio.get_running_loop().remove_reader(master)
-        os.close(master)
 
 
 async def _import(sdk: str, environment: dict[str, str]) -> tuple[float, float]:

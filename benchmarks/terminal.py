@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pty
+import sys
 import time
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 
 class Terminal:
@@ -40,3 +46,27 @@ class Terminal:
     def type(self, text: str) -> None:
         """As if somebody had typed it."""
         os.write(self._master, text.encode())
+
+
+@asynccontextmanager
+async def coven_run(folder: Path, environment: Mapping[str, str]) -> AsyncIterator[tuple[Process, Terminal]]:
+    """`coven run` in this folder, on a terminal of its own; it is ended behind it."""
+    master, slave = pty.openpty()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", "from coven.cli import main; main()", "run"),
+        cwd=folder,
+        env=environment,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+    )
+    os.close(slave)
+    try:
+        yield process, Terminal(master)
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
+        asyncio.get_running_loop().remove_reader(master)
+        os.close(master)
