@@ -187,9 +187,15 @@ class Writings(Generic[Id]):
         return True
 
     @asynccontextmanager
-    async def answering(self, prompt: str) -> AsyncGenerator[Shown[Id]]:
-        """While the answer to a prompt is sent: gives what showed it. What comes late is shown no more."""
-        live, session = self._lives.pop(prompt, None), self._sessions.pop(prompt, None)
+    async def answering(self, prompt: str, session: str) -> AsyncGenerator[Shown[Id]]:
+        """While the answer to a prompt is sent into its session: gives what showed it.
+
+        What comes late of it is shown no more, and no other answer of the session begins to be shown.
+        """
+        live, session = self._lives.pop(prompt, None), self._sessions.pop(prompt, session)
+        turns = self._turns.setdefault(session, deque())
+        if prompt not in turns:  # it was asked in an earlier life
+            turns.appendleft(prompt)
         self._answered[prompt] = None
         if len(self._answered) > _REMEMBERED:
             self._answered.popitem(last=False)
@@ -201,11 +207,9 @@ class Writings(Generic[Id]):
                 yield Shown([])
         finally:
             self._begun.discard(prompt)
-            if session is not None:
-                turns = self._turns.get(session, deque())
-                while prompt in turns:  # those before it got no answer: what is answered later is not held up by them
-                    self._sessions.pop(turns.popleft(), None)
-                self._next(session)
+            while prompt in turns:  # those before it got no answer: what is answered later is not held up by them
+                self._sessions.pop(turns.popleft(), None)
+            self._next(session)
 
     def _next(self, session: str) -> None:
         """Begin to show the answer whose turn it is."""

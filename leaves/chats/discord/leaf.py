@@ -128,7 +128,7 @@ class Discord:
             wanted[-1] = wanted[-1]._replace(buttons=buttons(asked, message.entry.choices))
             self._open.add(message)
         reply_to = await self._reply_to(message)
-        async with self._writings.answering(message.correlation_id or message.id) as shown:
+        async with self._writings.answering(message.correlation_id or message.id, message.session) as shown:
             ids = await self._sending.bring(channel, message, wanted, reply_to, shown)
         self._asked.pop(message.correlation_id or "", None)
         self._typing.stop(message.correlation_id)

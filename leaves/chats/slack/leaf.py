@@ -91,6 +91,8 @@ class Slack:
             self._bot, self._inbox = bot, Inbox(tasks, self._handle)
             self._writings: Writings[str] = Writings(tasks, unfinished, self._clock, self._options.edit_every_s)
             self._sending = Sending(bot, port, self._writings, self._clock, self._began)
+            for waiting in self._earlier.waiting:
+                self._writings.expect(waiting.id, waiting.session)
             self._socket = Socket(bot.address, self._take, self._clock)
             await self._socket.run(ready)
 
@@ -104,7 +106,7 @@ class Slack:
         )
         if entry.question is not None:
             self._open.add(message)
-        async with self._writings.answering(message.correlation_id or message.id) as shown:
+        async with self._writings.answering(message.correlation_id or message.id, message.session) as shown:
             return await self._sending.bring(place, message, wanted, shown)
 
     async def remind(self, message: Record[ChatEfferent]) -> None:

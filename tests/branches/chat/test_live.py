@@ -63,12 +63,12 @@ async def test_an_answer_is_shown_when_those_before_it_are_there():
         assert writings.show(chunk("first", "one"), lambda: wall)
         await wall.until(f"one{CURSOR}")
         assert (writings.messages, repr(writings)) == ({0}, "<Writings 1 answers being written>")
-        async with writings.answering("first") as shown:
+        async with writings.answering("first", "s") as shown:
             assert shown == Shown([0])
             assert not writings.show(chunk("first", "late"), lambda: wall)
             assert wall.messages == [f"one{CURSOR}"]
         await wall.until(f"one{CURSOR}", f"two{CURSOR}")
-        async with writings.answering("second") as shown:
+        async with writings.answering("second", "s") as shown:
             assert shown == Shown([1])
 
 
@@ -79,11 +79,11 @@ async def test_a_prompt_that_got_no_answer_holds_up_only_the_next_one():
         for prompt in ("first", "second", "third"):
             writings.expect(prompt, "s")
         writings.show(chunk("second", "two"), lambda: wall)
-        async with writings.answering("second") as shown:
+        async with writings.answering("second", "s") as shown:
             assert shown == Shown([])
         writings.show(chunk("third", "three"), lambda: wall)
         await wall.until(f"three{CURSOR}")
-        async with writings.answering("third"):
+        async with writings.answering("third", "s"):
             pass
 
 
@@ -92,14 +92,29 @@ async def test_a_prompt_that_is_told_again_when_it_is_answered_is_not_waited_for
     async with asyncio.TaskGroup() as tasks:
         writings: Writings[int] = Writings(tasks, split, ManualClock(), 1.0)
         writings.expect("first", "s")
-        async with writings.answering("first"):
+        async with writings.answering("first", "s"):
             pass
         for prompt in ("first", "second"):
             writings.expect(prompt, "s")
         writings.show(chunk("second", "two"), lambda: wall)
         await wall.until(f"two{CURSOR}")
-        async with writings.answering("second"):
+        async with writings.answering("second", "s"):
             pass
+
+
+async def test_while_an_answer_of_an_earlier_life_is_sent_no_other_is_shown_above_it():
+    wall = Wall()
+    async with asyncio.TaskGroup() as tasks:
+        writings: Writings[int] = Writings(tasks, split, ManualClock(), 1.0)
+        async with writings.answering("first", "s") as shown:
+            assert shown == Shown([])
+            for prompt in ("first", "second"):  # the platform tells both once more
+                writings.expect(prompt, "s")
+            writings.show(chunk("second", "two"), lambda: wall)
+            assert (wall.messages, repr(writings)) == ([], "<Writings 0 answers being written>")
+        await wall.until(f"two{CURSOR}")
+        async with writings.answering("second", "s") as shown:
+            assert shown == Shown([0])
 
 
 async def test_what_nobody_asked_for_is_not_shown():
@@ -107,5 +122,5 @@ async def test_what_nobody_asked_for_is_not_shown():
         writings: Writings[int] = Writings(tasks, split, ManualClock(), 1.0)
         assert not writings.show(chunk("unknown", "text"), Wall)
         assert not writings.show(chunk(None, "text"), Wall)
-        async with writings.answering("unknown") as shown:
+        async with writings.answering("unknown", "s") as shown:
             assert shown == Shown([])

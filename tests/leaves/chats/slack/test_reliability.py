@@ -130,6 +130,8 @@ async def test_of_a_long_answer_only_what_is_missing_is_sent(stage):
 async def test_each_half_written_answer_of_an_earlier_life_becomes_its_own(stage):
     for life in (1, 2):
         async with stage.bot():
+            if life == 2:  # another conversation in the same channel: it does not wait for the first one's answer
+                await stage.slack.command("/reset")
             await stage.slack.say(str(life))
             prompts = await stage.prompts(life)
             await stage.write(prompts[-1], prompts[-1].id, "One. ")
@@ -140,6 +142,23 @@ async def test_each_half_written_answer_of_an_earlier_life_becomes_its_own(stage
             await stage.answer(prompt, f"One. {number}.")
         await stage.delivered(2)
     assert stage.said() == ["One. 0.", "One. 1."]
+
+
+async def test_an_answer_is_not_shown_above_one_to_an_earlier_life_s_prompt(stage):
+    async with stage.bot():
+        await stage.slack.say("first")
+        (first,) = await stage.prompts(1)
+        await stage.acknowledged()
+    async with stage.bot():
+        await stage.slack.say("second")
+        _, second = await stage.prompts(2)
+        await stage.write(second, "s", "Two. ")
+        await stage.written(1)
+        await stage.answer(first, "One.")
+        await stage.delivered(1)
+        await stage.answer(second, "Two.")
+        await stage.delivered(2)
+    assert stage.said() == ["One.", "Two."]
 
 
 async def test_a_message_whose_fate_was_not_known_while_it_was_written_becomes_the_answer(stage):
