@@ -88,6 +88,13 @@ class ChatPort(Protocol):
         """
         ...
 
+    async def unanswered(self, session: str) -> set[str]:
+        """The ids of the messages from outside in this session for which nothing has come yet that is to be sent.
+
+        A question is no answer. Takes time with the length of the session.
+        """
+        ...
+
     async def prompt_of(self, message: Record[ChatEfferent]) -> Record[ChatAfferent] | None:
         """The message from outside that this one answers, to reply to; None when it answers none that is known."""
         ...

@@ -174,6 +174,18 @@ class ChatService:
             await self._sessions.begin_anew(conversation, id)
         return session
 
+    async def unanswered(self, session: str) -> set[str]:
+        """See `ChatPort.unanswered`."""
+        found: set[str] = set()
+        kinds = [ChatAfferent.kind(), ChatEfferentDraft.kind()]
+        async with aclosing(self._journal.read(session=session, kinds=kinds)) as records:
+            async for record in records:
+                if record.kind == ChatAfferent.kind() and not record.imported:
+                    found.add(record.id)
+                elif record.correlation_id is not None:
+                    found.discard(record.correlation_id)
+        return found
+
     async def prompt_of(self, message: Record[ChatEfferent]) -> Record[ChatAfferent] | None:
         """See `ChatPort.prompt_of`. It is looked for among the newest of its conversation."""
         if message.correlation_id is None:

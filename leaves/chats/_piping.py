@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from branches.chat import ChatEfferent
+from branches.chat.entries import ChatAnswer
 from branches.chat.leaf import ChatPort
 from branches.service import Finished
 from journals import Record, random_id
@@ -35,8 +36,8 @@ class PipedConsole(Console):
                 if not line.strip():
                     continue
                 self._typed = Typed(random_id(), line)
-            sent = await self._send(port, self._typed)
-            while sent is not None and sent.id not in self._answered:
+            waiting = await self._say(port, self._typed)
+            while waiting and waiting.isdisjoint(self._answered):
                 self._arrived.clear()
                 if self._questions:
                     if not await self._answer(self._lines, port):
@@ -45,6 +46,26 @@ class PipedConsole(Console):
                     await self._arrived.wait()
             self._answered.clear()
             self._typed = None
+
+    async def _say(self, port: ChatPort, typed: Typed) -> set[str]:
+        """Record what was typed; gives the ids of the messages of which one has its answer when it has been heard.
+
+        What follows from the answer to a question of an earlier start belongs to a message that was said then. Which
+        one, the question need not know: they are answered one after the other, and so the next answer is that one's.
+        """
+        asked = self._questions[0] if self._questions else None
+        waiting = set[str]() if asked is None else await port.unanswered(asked.session)
+        sent = await self._send(port, typed)
+        if sent is None or not isinstance(sent.entry, ChatAnswer):
+            return set() if sent is None else {sent.id}
+        if asked is not None:
+            self._heard(asked, sent.entry.answer)
+        return waiting
+
+    def _heard(self, asked: Record[ChatEfferent], answer: str) -> None:
+        """A question has this answer: where it was about the answer that is waited for, a no is the end of that."""
+        if asked.correlation_id is not None and answer not in asked.entry.choices[:1]:
+            self._answered.add(asked.correlation_id)
 
     async def _answer(self, lines: LineReader, port: ChatPort) -> bool:
         """Let the next line answer the open question; False at the end of the input, and the question stays open."""
@@ -57,8 +78,7 @@ class PipedConsole(Console):
         asked = self._questions.popleft()
         answer = fitting(line, asked.entry.choices) or line.strip()
         await port.answer(asked.session, asked.entry.question or "", answer, self._options.sender, random_id())
-        if asked.correlation_id is not None and answer not in asked.entry.choices[:1]:
-            self._answered.add(asked.correlation_id)  # where it was about the line's own answer, that will not come
+        self._heard(asked, answer)
         return True
 
     async def _print(self, message: Record[ChatEfferent]) -> None:

@@ -111,7 +111,7 @@ class Console:
     async def _send(self, port: ChatPort, typed: Typed) -> Record[Entry] | None:
         """Record what was typed, once, however often it has to be tried; says why when it can never be recorded.
 
-        It answers the oldest open question, if it fits; anything else is a message, and gives its record.
+        It answers the oldest open question, if it fits; anything else is a message. Gives the record of either.
         """
         self._typed = typed
         try:
@@ -119,9 +119,10 @@ class Console:
                 asked = self._questions[0]
                 if not self._may_answer(asked.entry):
                     return None
-                await port.answer(asked.session, asked.entry.question or "", answer, self._options.sender, typed.id)
+                by, question = self._options.sender, asked.entry.question or ""
+                answered = await port.answer(asked.session, question, answer, by, typed.id)
                 self._questions.popleft()
-                return None
+                return answered
             return await port.receive(self._options.session, self._options.sender, typed.text, typed.id, typed.images)
         except InvalidEntry as error:
             print(f"not sent: {error}", file=sys.stderr, flush=True)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import pty
 from collections.abc import Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, closing
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from branches.chat import CHAT, ChatChunk, ChatEfferentDraft
-from branches.chat.entries import ChatActivity, ChatQuestion
+from branches.chat.entries import ChatActivity, ChatAfferent, ChatQuestion
 from branches.chat.leaf import DeliveryFailed
 from branches.chat.service import ChatService
 from branches.service import Finished
@@ -58,6 +58,13 @@ def stdout():
     pipe = Pipe()
     yield pipe
     pipe.close()
+
+
+@pytest.fixture
+def pipe():
+    """Makes more of them."""
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(closing(Pipe()))
 
 
 @pytest.fixture
@@ -193,6 +200,59 @@ async def test_an_answer_that_needs_an_approval_is_waited_for_where_it_has_one(j
     lines = stdout.printed().replace("May I? (yes/no)\n", "? ")
     assert lines == "? <of one>\n? ? ? <of four>\n"
     assert await texts(journal) == ["one", "two", "three", "four"]
+
+
+@pytest.mark.parametrize("about", ["the call", "the answer"])
+@pytest.mark.parametrize("answer", ["yes", "no"])
+async def test_what_follows_from_an_answer_to_an_earlier_question_is_waited_for(
+    journal, stdin, stdout, pipe, about, answer
+):
+    """An agent's question has an id of its own, that of a route is about the answer: a no to it is the end of that."""
+
+    async def ask_first(journal: Journal) -> None:
+        prompts: list[str] = []
+        async for record in journal.tail(0, kinds=["ChatAfferent", "ChatAnswer"]):
+            if record.kind == "ChatAfferent":
+                prompts.append(record.id)
+                correlation = "q" if about == "the call" else record.id
+                question = ChatQuestion(correlation_id="q", question="May I?", choices=("yes", "no"))
+                await journal.append(question, session=record.session, id="asked", correlation_id=correlation)
+            elif about == "the call" or record.entry.answer == "yes":
+                for _ in range(1000):  # long enough for a console that does not wait to be gone
+                    await asyncio.sleep(0)
+                said = ChatEfferentDraft(text=f"after {record.entry.answer}", sender="echo")
+                await journal.append(said, session=record.session, id="said", correlation_id=prompts[0])
+
+    for line, ends in (("do it\n", (stdin, stdout)), (f"{answer}\n", (pipe(), pipe()))):
+        typed, printed = ends
+        console = open_console(ConsoleOptions(history=None), "chat", stdin=typed.reader, stdout=printed.writer)
+        async with conversing(journal, console, ask_first) as service:
+            typed.type(line)
+            typed.writer.close()
+            with pytest.raises(Finished):
+                await service
+    after = f"after {answer}\n" if (about, answer) != ("the answer", "no") else ""
+    assert printed.printed() == f"May I? (yes/no)\n{after}"
+    assert await texts(journal) == ["do it"]
+
+
+async def test_an_answer_to_a_question_from_which_nothing_can_follow_is_not_waited_for(journal, stdin, stdout):
+    said = await journal.append(ChatAfferent(sender="you", text="do it"), session="console", id="said")
+    question = ChatQuestion(correlation_id="q", question="May I?", choices=("yes", "no"))
+    await journal.append(question, session="console", correlation_id="q")
+    cancelled = ChatEfferentDraft(text="cancelled", sender="echo")
+    await journal.append(cancelled, session="console", correlation_id=said.record.id)
+
+    async def say_nothing(journal: Journal) -> None:
+        await asyncio.Event().wait()
+
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    async with conversing(journal, console, say_nothing) as service:
+        stdin.type("yes\n")
+        stdin.writer.close()
+        with pytest.raises(Finished):
+            await service
+    assert [record.entry.answer async for record in journal.read(kinds=["ChatAnswer"])] == ["yes"]
 
 
 async def test_the_conversation_has_one_name_and_the_person_the_configured_one(journal, stdin, stdout):
