@@ -163,6 +163,10 @@ class Assembly:
             owner=self.owner,
         )
 
+    async def journal_of(self, instance: str) -> Journal:
+        """The journal of a branch instance."""
+        return await self._journal(self.config.branches[instance])
+
     async def _journal(self, branch: Branch) -> Journal:
         return await self._store.open(branch.name, branch.manifest.registry())
 

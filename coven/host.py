@@ -18,20 +18,11 @@ from coven.clock import Clock
 from coven.configuration import services_of
 from coven.lifecycle import ServiceChanged
 from coven.supervisor import Supervisor
+from coven.unanswerable import Lost, all_of, watch_letters
 from covenants import Config
 from journals import Journal, Store
 from leaves.catalogue import CATALOGUE
 from leaves.chats.console import Console
-
-
-class Unanswerable(Exception):
-    """A record of the conversation in a pipe became a dead letter, so that its answer may never come."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            f"a record of this conversation could not be routed, so its answer may never come: {reason}; "
-            "`coven dead-letters list` shows it, and `coven dead-letters redrive` sends it again"
-        )
 
 
 class Host:
@@ -95,8 +86,9 @@ class Host:
                 await supervisor.run(ready, stopping)
                 return
             dead_letters = await assembly.dead_letters()
-            sessions = {console.session for console in self._consoles() if not console.interactive}
-            watch = _unanswerable(dead_letters, sessions, await dead_letters.end())
+            lost = Lost(self.config, self._pipes, self._is_piped, assembly.journal_of)
+            letters = watch_letters(dead_letters, self._is_piped, await dead_letters.end())
+            watch = all_of([letters, *await lost.watches()])
             await first_of(supervisor.run(ready, stopping), watch)
 
     @property
@@ -107,7 +99,17 @@ class Host:
     @property
     def piped(self) -> bool:
         """Whether a program talks to it through a pipe."""
-        return any(not console.interactive for console in self._consoles())
+        return bool(self._pipes)
+
+    @property
+    def _pipes(self) -> dict[str, Console]:
+        """The consoles that a program talks to, by the names of their instances."""
+        chats = self._assembly.chats.items() if self._assembly is not None else ()
+        return {name: chat for name, chat in chats if isinstance(chat, Console) and not chat.interactive}
+
+    def _is_piped(self, session: str) -> bool:
+        """Whether a session is one of a conversation that nobody can look after."""
+        return any(console.is_here(session) for console in self._pipes.values())
 
     def _consoles(self) -> list[Console]:
         chats = self._assembly.chats.values() if self._assembly is not None else ()
@@ -143,13 +145,6 @@ def _noting(system: Journal, untold: Collection[str]) -> Any:
             await system.append(entry, session=entry.service)
 
     return note
-
-
-async def _unanswerable(dead_letters: Journal, sessions: Collection[str], after: int) -> None:
-    """Raises when a conversation that nobody can look after gets a dead letter."""
-    async for record in dead_letters.tail(after, kinds=["DeadLetter"]):
-        if record.session in sessions:
-            raise Unanswerable(getattr(record.entry, "reason", record.kind))
 
 
 async def first_of(work: Any, watch: Any) -> None:

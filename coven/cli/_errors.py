@@ -13,13 +13,13 @@ from branches.secret import SecretUnset
 from branches.service import first_error
 from coven.cli._main import FAILED, WRONG
 from coven.configuration import ConfigError, UnknownService
-from coven.host import Unanswerable
 from coven.letters import LetterNotFound
 from coven.looms import NoAgents, RewardFailed
 from coven.project import FolderNotEmpty
 from coven.recipe import CannotCast, CannotServe
 from coven.shelf import UnknownJournal
 from coven.supervisor import ServiceFailed, TakenOver
+from coven.unanswerable import Unanswerable
 from journals import JournalError
 
 _EXPECTED = (RewardFailed, JournalError, ServiceFailed, TakenOver, Unanswerable)

@@ -42,6 +42,36 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+class Typed:
+    """Standard input and output as pipes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._in, self._out = os.pipe(), os.pipe()
+        self._streams = {"stdin": os.fdopen(self._in[0]), "stdout": os.fdopen(self._out[1], "w")}
+        self._monkeypatch = monkeypatch
+
+    def type(self, text: str) -> None:
+        for name, stream in self._streams.items():  # now, since pytest puts its own streams there before each test
+            self._monkeypatch.setattr(sys, name, stream)
+        os.write(self._in[1], text.encode())
+
+    def end(self) -> None:
+        os.close(self._in[1])
+
+    def printed(self) -> str:
+        os.set_blocking(self._out[0], False)
+        try:
+            return os.read(self._out[0], 65536).decode()
+        except BlockingIOError:
+            return ""
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Typed:
+    """Standard input and output of a host in this process."""
+    return Typed(monkeypatch)
+
+
 class Ran(NamedTuple):
     """What a command did."""
 

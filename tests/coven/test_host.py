@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,39 +10,10 @@ import pytest
 from branches.chat import ChatAfferent
 from coven.backoff import Backoff
 from coven.configuration import UnknownService, configure
-from coven.host import Host, Unanswerable
+from coven.host import Host
 from coven.lifecycle import system_registry
 from coven.supervisor import ServiceFailed, TakenOver
 from journals import MemoryStore
-
-
-class Typed:
-    """Standard input and output as pipes."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._in, self._out = os.pipe(), os.pipe()
-        self._streams = {"stdin": os.fdopen(self._in[0]), "stdout": os.fdopen(self._out[1], "w")}
-        self._monkeypatch = monkeypatch
-
-    def type(self, text: str) -> None:
-        for name, stream in self._streams.items():  # now, since pytest puts its own streams there before each test
-            self._monkeypatch.setattr(sys, name, stream)
-        os.write(self._in[1], text.encode())
-
-    def end(self) -> None:
-        os.close(self._in[1])
-
-    def printed(self) -> str:
-        os.set_blocking(self._out[0], False)
-        try:
-            return os.read(self._out[0], 65536).decode()
-        except BlockingIOError:
-            return ""
-
-
-@pytest.fixture
-def typed(monkeypatch):
-    return Typed(monkeypatch)
 
 
 @pytest.fixture
@@ -162,12 +131,3 @@ async def test_a_service_that_breaks_for_good_stops_the_host_with_its_reason(pro
     journal = await store.open("coven", system_registry())
     failures = [record.entry async for record in journal.read(session="chat") if record.entry.state == "failed"]
     assert [entry.failures for entry in failures] == [1, 2, 3]
-
-
-async def test_a_dead_letter_of_the_piped_conversation_stops_the_host(project, typed):
-    path = project / "coven.yaml"
-    broken = "- {route: ChatAfferent -> AgentPrompt, map: {text: 'string(1 / (size(text) - size(text)))'}}"
-    path.write_text(path.read_text().replace("- ChatAfferent -> AgentPrompt", broken))
-    typed.type("hello\n")
-    with pytest.raises(Unanswerable, match="could not be routed"):
-        await make(configure(path, {}).config, MemoryStore()).run(lambda: None)
