@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import cast
 
 import msgspec
 
 from branches.chat.entries import ChatAnswer
+from covenants._bundle import Bundle
 from covenants._hearing import Hearing
 from covenants.approving import DENIED, MADE_AT_MOST, Heard, Releasing, too_many
 from covenants.dead_letters import DeadLetter
@@ -35,33 +36,19 @@ ByTarget = dict[str, list[Routed]]
 
 
 class Effects:
-    """Puts records through every route that takes them. Pure but for the `cursors`, which say what has arrived.
+    """Puts records through every route that takes them. Pure but for the `cursors`, which say what has arrived."""
 
-    `starts` say behind which position target and fault of a route begin. What cannot be decoded becomes a dead letter
-    here where `unreadable` says so, since several may look at one journal.
-    """
-
-    def __init__(
-        self,
-        source: Journal,
-        routes: Sequence[RoutedBy | Releasing],
-        targets: Mapping[str, Journal],
-        dead_letters: Journal,
-        starts: Mapping[str, tuple[int, int]],
-        cursors: Mapping[str, RouteCursor],
-        *,
-        unreadable: bool,
-    ) -> None:
-        self._source, self._targets, self._dead_letters = source, targets, dead_letters
-        self._cursors, self._unreadable = cursors, unreadable
-        self._lowest = {name: min(behind) for name, behind in starts.items()}
-        self._uneven = {name: behind for name, behind in starts.items() if behind[0] != behind[1]}
+    def __init__(self, bundle: Bundle, cursors: Mapping[str, RouteCursor]) -> None:
+        self._source, self._targets, self._dead_letters = bundle.source, bundle.journals, bundle.dead_letters
+        self._cursors, self._tells_unreadable = cursors, bundle.tells_unreadable
+        self._lowest = {name: min(behind) for name, behind in bundle.starts.items()}
+        self._uneven = {name: behind for name, behind in bundle.starts.items() if behind[0] != behind[1]}
         self._routes: dict[str, list[RoutedBy]] = {}
-        releasing = [route for route in routes if isinstance(route, Releasing)]
-        for route in routes:
+        releasing = [route for route in bundle.routes if isinstance(route, Releasing)]
+        for route in bundle.routes:
             if not isinstance(route, Releasing):
                 self._routes.setdefault(route.source_kind, []).append(route)
-        self.hearing = Hearing(source, releasing, targets) if releasing else None
+        self.hearing = Hearing(bundle.source, releasing, bundle.journals) if releasing else None
         """What must `listen` to records before `of` is asked about them; None where nobody waits for an answer."""
         self._ids: dict[str, DerivedIds] = {}
 
@@ -74,7 +61,7 @@ class Effects:
         if record.imported:
             return effects
         if isinstance(record.entry, Unreadable):
-            if self._unreadable:
+            if self._tells_unreadable:
                 self._pack_letter(effects, record, "", TransformFailed("unreadable", record.entry.reason))
             return effects
         for route in self._routes.get(record.kind, ()):

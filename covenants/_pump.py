@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Any
 
+from covenants._bundle import Bundle
 from covenants._effects import Effects
-from covenants.applied import cursor_name
-from covenants.approving import MADE_AT_MOST, Releasing
-from covenants.routing import RoutedBy
-from journals import (
-    Entry,
-    EntryRegistry,
-    FenceRefused,
-    Journal,
-    Record,
-    RouteCursor,
-    Routed,
-    Term,
-    Unacknowledged,
-)
+from covenants.approving import MADE_AT_MOST
+from journals import Entry, EntryRegistry, FenceRefused, Record, RouteCursor, Routed, Term, Unacknowledged
 
 FEW = 32
 _BATCH = MADE_AT_MOST
@@ -52,30 +41,18 @@ class Pump:
     """Takes from one journal and writes to several, each effect once, in source order.
 
     In every target it has a cursor. A route that begins at the beginning has cursors of its own, so that it can catch
-    up without holding anybody else.
+    up without holding anybody else. `owner` and `term` are those of the router.
     """
 
-    def __init__(
-        self,
-        source: Journal,
-        routes: Sequence[RoutedBy | Releasing],
-        targets: Mapping[str, Journal],
-        dead_letters: Journal,
-        starts: Mapping[str, tuple[int, int]],
-        owner: str,
-        term: Term,
-        lane: str = "",
-    ) -> None:
-        self._source, self._targets, self._dead_letters = source, targets, dead_letters
-        self._starts = starts
-        name = cursor_name(source.name, lane)
+    def __init__(self, bundle: Bundle, owner: str, term: Term) -> None:
+        self._source = bundle.source
         self._cursors: dict[str, RouteCursor] = {}
         self._begins: dict[str, int] = {}
-        for journal, start in self._reached(routes):
-            self._cursors.setdefault(journal.name, journal.cursor(name, owner, term))
-            self._begins[journal.name] = min(start, self._begins.get(journal.name, start))
-        self._wanted = _Wanted({route.source_kind for route in routes}, source.registry)
-        self._effects = Effects(source, routes, targets, dead_letters, starts, self._cursors, unreadable=lane == "")
+        for name, (journal, start) in bundle.reached().items():
+            self._cursors[name] = journal.cursor(bundle.cursor_name, owner, term)
+            self._begins[name] = start
+        self._wanted = _Wanted({route.source_kind for route in bundle.routes}, bundle.source.registry)
+        self._effects = Effects(bundle, self._cursors)
         self._position = 0
         self._made: list[tuple[int, dict[str, list[Routed]]]] = []
         self._made_bytes = 0
@@ -85,15 +62,6 @@ class Pump:
 
     def __repr__(self) -> str:
         return f"<Pump {self._source.name} at {self._position} -> {', '.join(self._cursors)}>"
-
-    def _reached(self, routes: Sequence[RoutedBy | Releasing]) -> Iterator[tuple[Journal, int]]:
-        """The journals that the routes write to, and behind which position each route begins to."""
-        for route in routes:
-            instances = (route.target_instance, route.fault_instance)
-            for instance, start in zip(instances, self._starts[route.name], strict=True):
-                if instance is not None:
-                    yield self._targets[instance], start
-        yield self._dead_letters, min(map(min, self._starts.values()), default=0)
 
     async def take(self) -> None:
         """Take every cursor over, and find the place to go on. Raises what the journals raise."""

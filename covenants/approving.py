@@ -7,7 +7,7 @@ digest of the very entries that it shows; an answer is looked at when it comes, 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from branches.agents.approval import NO, YES, Answer
 from branches.chat.entries import ChatAnswer, ChatQuestion
@@ -109,9 +109,13 @@ class Heard(NamedTuple):
     source: Record[Entry] | None
 
 
-def halves(routes: Iterable[RoutedBy]) -> list[RoutedBy | Releasing]:
+Carried: TypeAlias = RoutedBy | Releasing
+"""A route as it is carried out: as a whole, or the one or the other half of it."""
+
+
+def halves(routes: Iterable[RoutedBy]) -> list[Carried]:
     """The routes as they are carried out: those that need an approval as two halves, the others as they are."""
-    found: list[RoutedBy | Releasing] = []
+    found: list[Carried] = []
     for route in routes:
         if route.approval is None:
             found.append(route)

@@ -8,15 +8,14 @@ from contextlib import suppress
 
 from msgspec import UNSET
 
+from covenants._bundle import Bundle
 from covenants._effects import routed_draft, routed_ids
 from covenants._pump import Pump
 from covenants.applied import SESSION, Beginning, term_of
 from covenants.applying import apply_covenant
-from covenants.approving import Releasing, halves
+from covenants.approving import Carried, halves
 from covenants.routing import RoutedBy, TransformFailed
 from journals import Entry, InvalidEntry, InvalidName, Journal, Record, Term, Unreadable
-
-_Carried = RoutedBy | Releasing
 
 
 class Router:
@@ -69,7 +68,7 @@ class Router:
                 group.create_task(self._pass_on(self._short_lived[source], routes))
             ready()
 
-    async def _catch_up(self, routes: Sequence[_Carried], beginnings: Mapping[str, Beginning], term: Term) -> None:
+    async def _catch_up(self, routes: Sequence[Carried], beginnings: Mapping[str, Beginning], term: Term) -> None:
         """Carry what edited routes have missed, before they go on with the others."""
         for route in routes:
             begins = beginnings[route.name]
@@ -78,10 +77,10 @@ class Router:
                 pump = self._pump(begins.source, [route], starts, term, begins.missed_lane(route.name))
                 await pump.catch_up(begins.start)
 
-    def _make_pumps(self, routes: Sequence[_Carried], beginnings: Mapping[str, Beginning], term: Term) -> list[Pump]:
+    def _make_pumps(self, routes: Sequence[Carried], beginnings: Mapping[str, Beginning], term: Term) -> list[Pump]:
         pumps: list[Pump] = []
         for source in dict.fromkeys(route.source_instance for route in routes):
-            lanes: dict[str, list[_Carried]] = {"": []}
+            lanes: dict[str, list[Carried]] = {"": []}
             for route in routes:
                 if route.source_instance == source:
                     lanes.setdefault(route.name if beginnings[route.name].apart else "", []).append(route)
@@ -91,10 +90,17 @@ class Router:
         return pumps
 
     def _pump(
-        self, source: str, routes: Sequence[_Carried], starts: Mapping[str, tuple[int, int]], term: Term, lane: str
+        self, source: str, routes: Sequence[Carried], starts: Mapping[str, tuple[int, int]], term: Term, lane: str
     ) -> Pump:
-        journal, owner = self._journals[source], self._owner
-        return Pump(journal, routes, self._journals, self._dead_letters, starts, owner, term, lane)
+        bundle = Bundle(
+            source=self._journals[source],
+            routes=routes,
+            starts=starts,
+            journals=self._journals,
+            dead_letters=self._dead_letters,
+            lane=lane,
+        )
+        return Pump(bundle, self._owner, term)
 
     async def _pass_on(self, source: Journal, routes: Sequence[RoutedBy]) -> None:
         """Carry chunks: from now on, at most once, unacknowledged."""
