@@ -37,6 +37,7 @@ from policies._errors import (
     NonDeterminismError,
     NotDurable,
     PolicyError,
+    ReplayEnded,
     RunConflict,
     RunUnreadable,
     ScopeEnded,
@@ -49,7 +50,7 @@ from policies._ledger import Ledger
 from policies._recorder import Recorder
 from policies._registry import Policy, PolicyInfo, PolicyKind, PolicyRegistry
 from policies._retry import Retry
-from policies._run import ReplayEnded, Run
+from policies._run import Run
 from policies._run_codec import RunCodec
 from policies._runner import open_runs, read_ledger, replay, resume, run, signal
 from policies._slot import CallTime

@@ -79,6 +79,14 @@ class ScopeEnded(PolicyError):
         self.scope, self.does = scope, does
 
 
+class ReplayEnded(PolicyError):
+    """A run that is only looked at has come to where its journal ends."""
+
+    def __init__(self, does: str) -> None:
+        super().__init__(f"the journal ends where the policy {does}")
+        self.does = does
+
+
 class UnsupportedVersion(PolicyError):
     """An open run stands at a version of a policy's code that this code no longer has."""
 

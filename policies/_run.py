@@ -6,28 +6,20 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
-from journals import InvalidEntry
 from policies._action import Action
 from policies._arguments import ArgumentsInvalid
 from policies._clock import Clock, SystemClock, sleep_until
-from policies._codec import Call, Failure, Outcome
-from policies._context import EVENT, SLEEP, EffectContext, ScopeContext
+from policies._codec import Call, Outcome
+from policies._context import EVENT, SLEEP, ScopeContext
 from policies._decorators import Decorator, bare
-from policies._errors import ActionNotAllowed, KeyReused, NonDeterminismError, PolicyError, UnsupportedVersion
+from policies._doing import Doing, checked, readable, refuse_cancelled
+from policies._errors import ActionNotAllowed, KeyReused, NonDeterminismError, ReplayEnded, UnsupportedVersion
 from policies._ledger import Ledger
 from policies._recorder import Recorder
-from policies._registry import Policy, PolicyInfo, PolicyKind, PolicyRegistry
+from policies._registry import PolicyInfo, PolicyKind, PolicyRegistry
 from policies._slot import Slot, short
 from policies._step import Step, error_result
 from policies._waiting import Waiting
-
-
-class ReplayEnded(PolicyError):
-    """A run that is only looked at has come to where its journal ends."""
-
-    def __init__(self, does: str) -> None:
-        super().__init__(f"the journal ends where the policy {does}")
-        self.does = does
 
 
 class Run:
@@ -58,7 +50,8 @@ class Run:
         self.clock: Clock = SystemClock() if clock is None else clock
         self._seed = Ledger() if seed is None else seed
         self._ceiling = frozenset(root.action.actions if ceiling is None else ceiling) | {root.action.policy}
-        self._waiting, self._again = Waiting(recorder, self.clock, listen, catch_up), again
+        self._doing, self._waiting = Doing(recorder, self.clock), Waiting(recorder, self.clock, listen, catch_up)
+        self._again = again
         self._under_way: defaultdict[str, set[asyncio.Task[object]]] = defaultdict(set)
         self._tasks: dict[str, asyncio.Task[object] | None] = {}
 
@@ -159,7 +152,7 @@ class Run:
         elif policy.function is None:
             await self._waiting.wait_for_answer(call, policy, slot)
         else:
-            await self._do(call, policy, policy.function, slot, seed)
+            await self._doing.effect(call, policy, policy.function, slot, seed)
 
     async def _begin(self, call: Call, policy: PolicyInfo, refusal: Step | None) -> bool:
         """Record a call that was never made; gives whether it is to be made now."""
@@ -198,33 +191,6 @@ class Run:
             await self._recorder.write_call(call, slot.attempts + 1)
         return True
 
-    async def _do(self, call: Call, policy: PolicyInfo, function: Policy, slot: Slot, seed: Ledger) -> None:
-        """Run an effect until an attempt gives an outcome, and record it."""
-        retry = policy.retry
-        expected = () if retry is None else retry.on
-        while True:
-            try:
-                steps = await function(call.action, EffectContext(call.id, slot.attempts, slot.time, seed))
-            except expected as error:
-                assert retry is not None
-                _refuse_cancelled()
-                message = _readable(str(error))
-                if slot.attempts < retry.attempts:
-                    retry_at = round(self.clock.now() + retry.pause(call.id, slot.attempts, error), 6)
-                    await self._recorder.write_failure(call, Failure(type(error).__name__, message, retry_at))
-                    await sleep_until(self.clock, retry_at)
-                    await self._recorder.write_call(call, slot.attempts + 1)
-                    continue
-                tried = f"{slot.attempts} attempts" if slot.attempts > 1 else "one attempt"
-                steps = [error_result(policy.name, "failed", f"{type(error).__name__}: {message} (after {tried})")]
-            _refuse_cancelled()
-            try:
-                await self._recorder.write_outcome(call, _checked(policy.name, steps))
-            except InvalidEntry as error:  # it has happened, only its words cannot be kept
-                steps = [error_result(policy.name, "bad_result", f"what it gave cannot be recorded: {error}")]
-                await self._recorder.write_outcome(call, steps)
-            return
-
     async def _orchestrate(
         self, call: Call, policy: PolicyInfo, slot: Slot, decorators: Sequence[Decorator], seed: Ledger
     ) -> None:
@@ -237,7 +203,7 @@ class Run:
         context = ScopeContext(self, call, allowed, slot.time, seed)
         self._tasks[call.id] = asyncio.current_task()
         try:
-            steps = _checked(policy.name, await function(call.action, context))
+            steps = checked(policy.name, await function(call.action, context))
         finally:
             context.end()
             del self._tasks[call.id]
@@ -247,7 +213,7 @@ class Run:
         self._recorder.forget(call.id)
         if slot.outcome is None:  # else it was recorded together with that of its last call, or before
             self._require_writing(f"ends {policy.name}")
-            _refuse_cancelled()
+            refuse_cancelled()
             await self._recorder.write_outcome(call, steps)
         elif self._again and [_said(step) for step in steps] != [_said(step) for step in slot.outcome.steps]:
             recorded = f"{policy.name} ending with {short(slot.outcome.steps)}"
@@ -289,27 +255,9 @@ def _refusal(call: Call, policy: PolicyInfo) -> Step | None:
     try:
         policy.arguments.read(call.action.payload)
     except ArgumentsInvalid as error:
-        return error_result(policy.name, "invalid_payload", _readable(str(error)))
+        return error_result(policy.name, "invalid_payload", readable(str(error)))
     return None
-
-
-def _checked(policy: str, steps: Sequence[Step]) -> Sequence[Step]:
-    if isinstance(steps, list | tuple) and all(isinstance(step, Step) for step in steps):  # pyright: ignore
-        return steps
-    raise TypeError(f"policy {policy!r} gave {short(steps)}; a policy gives a list of steps")
 
 
 def _said(step: Step) -> tuple[object, ...]:
     return step.actor, step.type, step.payload
-
-
-def _readable(text: str) -> str:
-    """An exception's text as valid Unicode: it goes into a journal."""
-    return text.encode("utf-8", "replace").decode()
-
-
-def _refuse_cancelled() -> None:
-    """Cancellation is never a result, whatever a policy makes of it."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError

@@ -16,14 +16,22 @@ from policies._arguments import ArgumentsInvalid
 from policies._clock import Clock, SystemClock
 from policies._codec import Call
 from policies._entries import EventSignalled, PolicyReturned, RunStarted, SeedStep, run_registry
-from policies._errors import InvalidPayload, NonDeterminismError, RunConflict, RunUnreadable, UnknownPolicy, UnknownRun
+from policies._errors import (
+    InvalidPayload,
+    NonDeterminismError,
+    ReplayEnded,
+    RunConflict,
+    RunUnreadable,
+    UnknownPolicy,
+    UnknownRun,
+)
 from policies._fold import fold, unfold
 from policies._freeze import fingerprint, freeze
 from policies._ledger import Ledger
 from policies._listener import Listener
 from policies._recorder import Recorder
 from policies._registry import PolicyRegistry
-from policies._run import ReplayEnded, Run
+from policies._run import Run
 from policies._run_codec import RunCodec
 from policies._step import Step
 
