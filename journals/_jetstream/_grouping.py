@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,10 +12,10 @@ from typing import NamedTuple
 from journals._errors import BatchLost, JournalError, Unacknowledged
 from journals._log import Fence, Message
 
-FEW = 8
+FEW, SOME = 8, 128
 MOST, MOST_BYTES = 1000, 4 * 1024 * 1024
 SLOW_S = 100e-6
-_MEASURED_S, _BELIEVED = 0.1, 65_536
+_FIRST, _MEASURED, _BELIEVED = 3 * SOME, 2048, 65_536
 
 Fenced = tuple[Message, Fence | None]
 
@@ -29,10 +30,11 @@ class GroupCommit:
     """Sends appends one by one while few are under way, and gathers the others into atomic batches.
 
     A batch costs the server one flush of its disk, whatever its size, and more work than single appends where nothing
-    is flushed. So appends are gathered where acknowledgements, while at least eight were waited for, came more than
-    100 µs apart for 100 ms (they come in bunches); after each 65,536 that were gathered that is measured again. Each
-    append keeps its own fence and its own answer: when a batch is refused, or lost in part, all in it are sent again
-    one by one.
+    is flushed. So appends are gathered where more than 100 µs are spent on waiting for each of 2,048 acknowledgements,
+    those while at least eight were waited for; after each 65,536 that were gathered that is measured again. While it is
+    not known, at most 128 are under way, and 384 acknowledgements are enough: the server answers what has reached it
+    all together, so that nothing is learnt from thousands before they are all written. Each append keeps its own fence
+    and its own answer: when a batch is refused, or lost in part, all in it are sent again one by one.
     """
 
     def __init__(
@@ -45,18 +47,17 @@ class GroupCommit:
         self._send_alone, self._send_together = send, send_together
         self._queue: deque[_Waiting] = deque()
         self._batch: asyncio.Task[None] | None = None
-        self._under_way = 0
-        self._is_slow = False
-        self._began = 0.0
+        self._under_way, self._most = 0, SOME
+        self._heard = self._waited = 0.0
         self._answered = self._gathered = 0
 
     def __repr__(self) -> str:
-        how = "gathers" if self._is_slow else "sends each at once"
+        how = {SOME: "tries", FEW: "gathers"}.get(self._most, "sends each at once")
         return f"<GroupCommit {how}, {self._under_way} under way, {len(self._queue)} waiting>"
 
     def append(self, message: Message, fence: Fence) -> Awaitable[int]:
         """Write one message behind its fence; what is awaited gives its position. Raises what `Log.append` raises."""
-        if not self._queue and self._batch is None and (self._under_way < FEW or not self._is_slow):
+        if self._under_way < self._most and not self._queue and self._batch is None:
             return self._send(message, fence)
         future: asyncio.Future[int] = self._loop.create_future()
         self._queue.append(_Waiting(message, fence, future))
@@ -66,8 +67,7 @@ class GroupCommit:
         sent = self._send_alone(message, fence)
         future = sent if isinstance(sent, asyncio.Future) else asyncio.ensure_future(sent)
         self._under_way += 1
-        if self._under_way == FEW:
-            self._answered = 0
+        self._heard = self._clock()
         future.add_done_callback(self._sent)
         return future
 
@@ -79,19 +79,18 @@ class GroupCommit:
             self._go_on()
 
     def _measure(self) -> None:
+        """Count the time in which nothing was sent and nothing heard: in the rest of it this process was at work."""
         now = self._clock()
-        if self._answered == 0:  # not when it was sent: this loop may have been at work since, and heard nothing
-            self._began = now
+        self._waited, self._heard = self._waited + now - self._heard, now
         self._answered += 1
-        took = now - self._began
-        if took >= _MEASURED_S:
-            self._is_slow = took > SLOW_S * self._answered
-            self._answered = 0
+        if self._answered >= (_FIRST if self._most == SOME else _MEASURED):
+            self._most = FEW if self._waited > SLOW_S * self._answered else sys.maxsize
+            self._waited, self._answered = 0.0, 0
 
     def _go_on(self) -> None:
         """Send what waits: together where it is much, else one by one."""
-        while self._queue and self._batch is None and (self._under_way < FEW or not self._is_slow):
-            if self._is_slow and len(self._queue) > FEW:
+        while self._queue and self._batch is None and self._under_way < self._most:
+            if self._most == FEW and len(self._queue) > FEW:
                 self._batch = self._loop.create_task(self._commit(self._take()))
             else:
                 self._pass_on(self._queue.popleft())
@@ -112,7 +111,7 @@ class GroupCommit:
                 size += len(one.message.body)
         self._gathered += len(taken)
         if self._gathered >= _BELIEVED:
-            self._is_slow, self._gathered = False, 0
+            self._most, self._gathered = SOME, 0
         return taken
 
     async def _commit(self, taken: list[_Waiting]) -> None:

@@ -24,7 +24,7 @@ from journals import (
 )
 from journals._errors import BatchLost
 from journals._jetstream import _grouping
-from journals._jetstream._grouping import FEW, Fenced, GroupCommit
+from journals._jetstream._grouping import FEW, SOME, Fenced, GroupCommit
 from journals._log import Fence, Message
 from tests.journals.kinds import Said, registry
 from tests.journals.servers import accounts, external
@@ -98,11 +98,65 @@ async def slow(server: Server) -> Server:
 
 
 async def test_where_answers_come_quickly_everything_goes_at_once(server: Server):
-    writes = [server.append(f"{number}") for number in range(2000)]
-    assert len(server.came) == 2000
+    writes = [server.append(f"first-{number}") for number in range(2000)]
     await server.answer_all(after=20e-6)
     assert await asyncio.gather(*writes) == list(range(1, 2001))
-    assert repr(server.group) == "<GroupCommit sends each at once, 0 under way, 0 waiting>"
+    assert all(len(names) == 1 for names in server.came)
+    server.came.clear()
+    writes = [server.append(f"{number}") for number in range(2000)]
+    assert len(server.came) == 2000
+    assert repr(server.group) == "<GroupCommit sends each at once, 2000 under way, 0 waiting>"
+    await server.answer_all(after=20e-6)
+    await asyncio.gather(*writes)
+
+
+async def test_while_it_is_not_known_how_quick_the_answers_are_some_are_under_way(server: Server):
+    writes = [server.append(f"{number}") for number in range(2000)]
+    assert repr(server.group) == f"<GroupCommit tries, {SOME} under way, {2000 - SOME} waiting>"
+    await server.answer_all(after=20e-6)
+    await asyncio.gather(*writes)
+
+
+async def test_of_many_that_come_at_once_to_a_slow_disk_most_go_together(server: Server):
+    writes = [server.append(f"{number}") for number in range(2000)]
+    while all(len(names) == 1 for names in server.came):
+        for number in range(SOME):  # the server answers together what has reached it
+            await server.answer(after=0 if number else 0.03)
+    await server.answer_all()
+    alone = sum(len(names) == 1 for names in server.came)
+    assert alone <= 5 * SOME
+    assert [len(names) for names in server.came if len(names) > 1] == [1000, 2000 - 1000 - alone]
+    assert await asyncio.gather(*writes) == list(range(1, 2001))
+
+
+async def test_a_slow_disk_is_noticed_where_writers_come_in_rounds(server: Server):
+    for _ in range(40):
+        writes = [server.append(f"{number}") for number in range(20)]
+        await server.answer(after=20 * 0.0003)
+        await server.answer_all()
+        await asyncio.gather(*writes)
+    assert "gathers" in repr(server.group)
+
+
+async def test_work_of_its_own_between_two_writes_is_no_waiting(server: Server):
+    for _ in range(40):
+        writes: list[asyncio.Future[int]] = []
+        for number in range(20):
+            server.now += 0.001
+            writes.append(server.append(f"{number}"))
+            await settle()
+        await server.answer_all(after=20e-6)
+        await asyncio.gather(*writes)
+    assert "sends each at once" in repr(server.group)
+
+
+async def test_a_pause_of_its_own_tells_nothing_of_the_disk(server: Server):
+    writes = [server.append(f"{number}") for number in range(SOME)]
+    await server.answer()
+    await server.answer(after=1.0)
+    assert "tries" in repr(server.group)
+    await server.answer_all()
+    await asyncio.gather(*writes)
 
 
 async def test_few_go_alone_and_at_once_however_slow_the_answers_are(slow: Server):
@@ -242,7 +296,8 @@ async def test_what_was_measured_is_measured_again(slow: Server, monkeypatch: py
 @pytest.fixture
 def gathering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that waits behind two is gathered, as behind eight where the disk is slow."""
-    for name, value in (("FEW", 2), ("SLOW_S", -1.0), ("_MEASURED_S", -1.0), ("_BELIEVED", 10**9)):
+    changed = {"FEW": 2, "SOME": 2, "_FIRST": 1, "SLOW_S": -1.0, "_MEASURED": 1, "_BELIEVED": 10**9}
+    for name, value in changed.items():
         monkeypatch.setattr(_grouping, name, value)
 
 
