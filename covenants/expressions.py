@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -64,7 +64,8 @@ class Expression(NamedTuple):
 
     `read` gives its value for a record and raises `TransformFailed`. `field` is set where it only reads a field of the
     source. `type` is what is known of its value: None where nothing is. `constant` says that it is the same for every
-    record.
+    record. `reads` are the fields that it sees, `origin`, and of the envelope `record.id` and the like, or `record`
+    where it may be any of it.
     """
 
     text: str
@@ -72,6 +73,7 @@ class Expression(NamedTuple):
     type: mi.Type | None = None
     field: str | None = None
     constant: bool = False
+    reads: frozenset[str] = frozenset()
 
 
 def compile_expression(value: Any, entry: type[Entry]) -> Expression:
@@ -93,15 +95,17 @@ def _compile_bare(text: str, bare: re.Match[str], fields: Mapping[str, Any]) -> 
     if bare["record"]:
         if name not in RECORD_TYPES:
             raise ExpressionError("E305", f"`record` has no `{name}`", at, suggest(name, _RECORD_NAMES))
-        return Expression(text, attrgetter(name), mi.type_info(RECORD_TYPES[name]))
+        reads = frozenset((f"record.{name}",))
+        return Expression(text, attrgetter(name), mi.type_info(RECORD_TYPES[name]), reads=reads)
     if name == "origin":
-        return Expression(text, attrgetter("origin"), mi.type_info(str | None))
+        return Expression(text, attrgetter("origin"), mi.type_info(str | None), reads=frozenset((name,)))
     if name == "record":
         return _compile_cel(text, fields)
     field = fields.get(name)
     if field is None:
         raise ExpressionError("E305", f"`{name}` is no field of the source", at, _name_hint(name, text, fields))
-    return Expression(text, attrgetter(f"entry.{field.name}"), mi.type_info(field.type), field.name)
+    reads = frozenset((name,))
+    return Expression(text, attrgetter(f"entry.{field.name}"), mi.type_info(field.type), field.name, reads=reads)
 
 
 def _compile_cel(text: str, fields: Mapping[str, Any]) -> Expression:
@@ -134,8 +138,16 @@ def _compile_cel(text: str, fields: Mapping[str, Any]) -> Expression:
             raise TransformFailed("expression", f"`{shown(text)}` failed: {shown(error, 300)}") from None
 
     if used:
-        return Expression(text, read)
+        return Expression(text, read, reads=_reads(used, blank))
     return _constant(text, lambda: program.execute(functions))
+
+
+def _reads(used: Sequence[str], blank: str) -> frozenset[str]:
+    """What an expression with these names looks at. Where `record` stands without a member, it may be any of it."""
+    members = [match[1] for match in _MEMBER.finditer(blank)]
+    whole = len(re.findall(r"(?<![\w.])record\b", blank)) > len(members)
+    envelope = {"record"} if whole else {f"record.{member}" for member in members}
+    return frozenset(name for name in used if name != "record") | (envelope if "record" in used else frozenset[str]())
 
 
 def _always(value: Any, record: Any) -> Any:

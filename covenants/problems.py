@@ -66,6 +66,7 @@ CODES: dict[str, str] = {
     "E304": "an expression that is no CEL",
     "E305": "a name in an expression that is not known",
     "E306": "a condition that is neither true nor false",
+    "E307": "an id that comes from text",
     "E401": "a secret in clear",
     "E402": "an environment variable that is not set",
     "E403": "a `${…}` that names no variable",

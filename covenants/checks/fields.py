@@ -35,6 +35,9 @@ from covenants.transform import (
 )
 
 _GIVEN_TO_FAULTS = ("error", "code")
+_MEANT = "correlation_id"
+_OWN_IDS = {_MEANT, "record.id", "record.correlation_id", "record.causation_id", "record.position"}
+"""What nobody but Coven itself says."""
 _TEXT = re.compile(r"\btext\b")
 
 
@@ -162,6 +165,10 @@ class _Compiler:
         value, path = self._line.options.map[name], (*self._line.path, "map", name)
         expression = self._expression(value, path)
         if expression is None:
+            return None
+        if name == _MEANT and not expression.reads <= _OWN_IDS:
+            message = f"`{target.kind.name}.{name}` says which question or call is meant, and must not come from text"
+            self._note("E307", message, "write `record.id`, or `record.correlation_id`", path)
             return None
         wants = f"`{target.kind.name}.{name}` wants {_type_name(field.type)}"
         if expression.constant:

@@ -597,6 +597,36 @@ CASES = [
         "E306",
         "neither true nor false",
     ),
+    Case(
+        "a question whose id is what a model has thought",
+        {
+            THOUGHT: "  - route: AgentThought -> ChatQuestion\n"
+            f"    map: {{correlation_id: {MARK}text, question: text}}\n"
+        },
+        "E307",
+        "`ChatQuestion.correlation_id` says which question or call is meant",
+        "`record.id`",
+    ),
+    Case(
+        "an id with something of the text in it",
+        {
+            THOUGHT: "  - route: AgentThought -> ChatQuestion\n"
+            f'    map: {{correlation_id: {MARK}"record.id + text.substring(0, 1)", question: text}}\n'
+        },
+        "E307",
+        "must not come from text",
+        "`record.correlation_id`",
+    ),
+    Case(
+        "an id with the name of a conversation in it",
+        {
+            THOUGHT: "  - route: AgentThought -> ChatQuestion\n"
+            f"    map: {{correlation_id: {MARK}\"'about ' + record.session\", question: text}}\n"
+        },
+        "E307",
+        "must not come from text",
+        "`record.id`",
+    ),
     # secrets
     Case(
         "a secret by its shape",

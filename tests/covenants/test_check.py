@@ -49,7 +49,23 @@ def test_is_caught_with_its_place_and_a_hint(case: Case) -> None:
     assert problem.path == "coven.yaml"
 
 
-ALONE = ["E110", "E211", "E206", "E207", "E212", "E214", "E215", "E301", "E302", "E303", "E304", "E305", "E306", "E402"]
+ALONE = [
+    "E110",
+    "E211",
+    "E206",
+    "E207",
+    "E212",
+    "E214",
+    "E215",
+    "E301",
+    "E302",
+    "E303",
+    "E304",
+    "E305",
+    "E306",
+    "E307",
+    "E402",
+]
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.code in ALONE], ids=lambda case: case.name)

@@ -73,6 +73,22 @@ def test_the_value(text: Any, value: Any) -> None:
     assert compile_expression(text, Order).read(RECORD) == value
 
 
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("'a' + 'b'", set()),
+        ("text", {"text"}),
+        ("origin", {"origin"}),
+        ("record.id", {"record.id"}),
+        ("text + record.id + 'record.session'", {"text", "record.id"}),
+        ("[record].map(each, each.session)[0]", {"record"}),
+        ("record['session'] + record.id", {"record"}),
+    ],
+)
+def test_what_an_expression_looks_at(text, reads) -> None:
+    assert compile_expression(text, Order).reads == reads
+
+
 def test_only_what_is_the_same_for_every_record_is_constant() -> None:
     assert compile_expression("'a' + 'b'", Order).constant
     assert not compile_expression("text", Order).constant
