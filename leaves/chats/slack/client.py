@@ -6,17 +6,16 @@ import asyncio
 import logging
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackRequestError
 from slack_sdk.web.async_client import AsyncWebClient
-from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from branches.attachment import Attachment
-from branches.chat.leaf import DeliveryFailed
 from branches.chat.live import Away, until_back
+from leaves.chats.slack.failures import Refused, SetupError, failure, limited, missing
 from leaves.chats.slack.incoming import Place, SlackFile
 from leaves.chats.slack.mrkdwn import escape
 from leaves.chats.slack.outgoing import Mark, Part, linked, mark_of
@@ -26,35 +25,8 @@ from policies import Clock, sleep_until
 TIMEOUT_S = 30.0
 _PAGES, _PAGE = 10, 200
 _NAMES = 10_000
-_LONGEST_LIMIT_S = 300.0
-_TOKEN = ("invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive")
-_SETUP = (*_TOKEN, "not_allowed_token_type", "missing_scope", "no_permission")
-_TROUBLE = ("internal_error", "fatal_error", "service_unavailable", "request_timeout", "rollup_error")
 _GONE = ("message_not_found", "cant_update_message", "cant_delete_message", "edit_window_closed")
-_HINTS = {
-    "not_in_channel": "invite the bot there",
-    "channel_not_found": "the channel is gone, or the bot is not in it",
-    "is_archived": "the channel is archived",
-    "restricted_action": "the workspace does not let the bot write there",
-}
 _log = logging.getLogger("coven.chat")
-
-
-class Refused(DeliveryFailed):
-    """Slack refuses a request for good; `code` is what it calls that."""
-
-    def __init__(self, method: str, code: str) -> None:
-        hint = f" ({_HINTS[code]})" if code in _HINTS else ""
-        super().__init__(f"Slack refuses {method}: {code}{hint}")
-        self.method, self.code = method, code
-
-
-class SetupError(Exception):
-    """The app at Slack, or one of its tokens, is not as this leaf needs it; the message says what to change."""
-
-    def __init__(self, method: str, code: str, what_to_do: str) -> None:
-        super().__init__(f"Slack refuses {method}: {code}; {what_to_do}")
-        self.method, self.code = method, code
 
 
 class Bot:
@@ -102,7 +74,7 @@ class Bot:
         self._user = str(response["user_id"])
         scopes = str(response.headers.get("x-oauth-scopes", "chat:write"))
         if "chat:write" not in {scope.strip() for scope in scopes.split(",")}:
-            raise SetupError("auth.test", "missing_scope", _missing("chat:write"))
+            raise SetupError("auth.test", "missing_scope", missing("chat:write"))
 
     async def address(self) -> str:
         """Where Socket Mode is served, for one connection. Raises `SetupError`, `Away`."""
@@ -259,9 +231,9 @@ class Bot:
                 try:
                     return await request()
                 except SlackApiError as error:
-                    wait = _limited(error)
+                    wait = limited(error)
                     if wait is None:
-                        raise _failure(method, error) from error
+                        raise failure(method, error) from error
                     _log.info("Slack limits %s; going on in %g s", method, wait)
                     await sleep_until(self._clock, self._clock.now() + wait)
                 except (aiohttp.ClientError, OSError, SlackRequestError) as error:
@@ -270,41 +242,3 @@ class Bot:
 
 def _content(part: Part) -> dict[str, Any]:
     return {"text": part.text, "blocks": list(part.blocks)} if part.blocks else {"text": part.text}
-
-
-def _limited(error: SlackApiError) -> float | None:
-    """The seconds that Slack wants us to wait; None if it is another error."""
-    response = _response(error)
-    code = None if response is None else response.get("error")
-    if (response is None or response.status_code != 429) and code not in ("ratelimited", "rate_limited"):
-        return None
-    told = "" if response is None else str(response.headers.get("Retry-After", ""))
-    return min(float(told) if told.isascii() and told.isdigit() else 30.0, _LONGEST_LIMIT_S)
-
-
-def _response(error: SlackApiError) -> Any:
-    """What Slack said; None where it was no JSON."""
-    response: Any = error.response
-    return (
-        response if isinstance(response, AsyncSlackResponse) and isinstance(cast("Any", response).data, dict) else None
-    )
-
-
-def _failure(method: str, error: SlackApiError) -> Exception:
-    response = _response(error)
-    if response is None:
-        return Away(f"Slack answers {method} with something that is none")
-    code = str(response.get("error") or f"status {response.status_code}")
-    if response.status_code >= 500 or code in _TROUBLE or code.startswith("status "):
-        return Away(f"Slack has trouble with {method}: {code}")
-    if code == "missing_scope":
-        return SetupError(method, code, _missing(str(response.get("needed") or "which it needs")))
-    if code in _SETUP:
-        variable = "SLACK_APP_TOKEN" if method == "apps.connections.open" else "SLACK_BOT_TOKEN"
-        kind = "app-level token (`xapp-…`, with `connections:write`)" if "APP" in variable else "bot token (`xoxb-…`)"
-        return SetupError(method, code, f"set {variable} to the {kind} of an installed app")
-    return Refused(method, code)
-
-
-def _missing(scopes: str) -> str:
-    return f"add the scope {scopes} to the app and install it again"

@@ -13,7 +13,7 @@ from branches.chat import ChatDelivered
 from branches.chat.live import CURSOR
 from coven.testing import ManualClock
 from journals import derive_id
-from leaves.chats.slack.client import SetupError
+from leaves.chats.slack.failures import SetupError
 from leaves.chats.slack.leaf import Slack
 
 

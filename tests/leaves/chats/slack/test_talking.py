@@ -7,7 +7,7 @@ import pytest
 from branches.attachment import Attachment
 from branches.chat import ChatEfferentDraft, ChatUndelivered
 from branches.secret import Secret
-from leaves.chats.slack.client import SetupError
+from leaves.chats.slack.failures import SetupError
 from leaves.chats.slack.leaf import Slack
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
