@@ -1,52 +1,36 @@
-"""The Chat service: what comes in is recorded, what shall go out is committed once and delivered in order."""
+"""The Chat service: what shall go out is committed once and delivered in order; its port records what comes in."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import cast
 
 from msgspec.structs import replace
 
-from branches.attachment import Attachment
 from branches.chat.drafts import ASKED_TO_SEND, SETTLED_SESSION, efferent_id, is_draft, open_drafts
 from branches.chat.entries import (
     ChatActivity,
-    ChatAfferent,
     ChatAnswer,
     ChatDelivered,
     ChatEfferent,
     ChatEfferentDraft,
-    ChatForked,
     ChatQuestion,
     ChatSettled,
     ChatUndelivered,
 )
-from branches.chat.forks import FORKS, Forks
-from branches.chat.leaf import (
-    ActiveLeaf,
-    ChatLeaf,
-    DeliveryFailed,
-    ForkRefused,
-    Remembered,
-    RemindingLeaf,
-    StreamingLeaf,
-)
-from branches.chat.sessions import Sessions, conversation_of, session_of
+from branches.chat.leaf import ActiveLeaf, ChatLeaf, DeliveryFailed, RemindingLeaf, StreamingLeaf
+from branches.chat.port import Port
 from branches.chat.showing import Showing
-from branches.chat.taken import Taken
 from branches.claims import Claims
 from branches.service import Finished, first_error
 from branches.settled import SETTLED_EVERY, Settled
-from journals import Entry, IdConflict, Journal, Record, Unreadable, derive_id, random_id
+from journals import Entry, Journal, Record, Unreadable, derive_id
 from policies import Clock, SystemClock
 
 _ARRIVING = (*ASKED_TO_SEND, ChatAnswer.kind())
-_FROM_OUTSIDE = (ChatAfferent.kind(), ChatAnswer.kind())
-_OUTCOMES = (ChatDelivered.kind(), ChatUndelivered.kind())
-_PROMPTS = 200
 
 
 class ChatService:
@@ -55,6 +39,8 @@ class ChatService:
     Each `ChatEfferentDraft` of the `in` lane is committed as exactly one `ChatEfferent`, then delivered, then
     `ChatDelivered` is written. A crash between the last two delivers again: at least once, and exactly once on
     platforms that know the message by its id. Conversations do not wait for each other; within one, order holds.
+
+    `forks_routed` says whether the agents hear of forks; where they do not, there are none.
     """
 
     def __init__(
@@ -69,12 +55,10 @@ class ChatService:
         settled_every: int = SETTLED_EVERY,
         clock: Clock | None = None,
     ) -> None:
-        """`forks_routed` says whether the agents hear of forks; where they do not, there are none."""
         self._name, self._journal, self._leaf = name, journal, leaf
         self._chunks, self._clock = chunk_journal, clock or SystemClock()
         self._claims = Claims(journal, owner)
-        self._sessions, self._forks = Sessions(journal, self._claims), Forks(journal)
-        self._forks_routed = forks_routed
+        self._port = Port(name, journal, self._claims, forks_routed=forks_routed)
         self._settled = Settled(journal, self._claims, ChatSettled, SETTLED_SESSION, every=settled_every)
         self._waiting: dict[str, deque[Record[Entry]]] = {}
         self._asked: dict[str, int] = {}
@@ -88,119 +72,6 @@ class ChatService:
         """The name of the chat instance."""
         return self._name
 
-    async def receive(
-        self,
-        conversation: str,
-        sender: str,
-        text: str,
-        message_id: str | None = None,
-        attachments: Sequence[Attachment] = (),
-    ) -> Record[ChatAfferent] | Record[ChatAnswer]:
-        """See `ChatPort.receive`."""
-        session = await self._sessions.of(conversation)
-        await self._claims.take(session)
-        id = self._said_id(message_id)
-        entry = ChatAfferent(sender=sender, text=text, message_id=message_id, attachments=tuple(attachments))
-        try:
-            appended = await self._journal.append(entry, session=session, id=id, correlation_id=id, origin=self._name)
-        except IdConflict as conflict:  # the platform sent an edited message under its old id: the first one counts
-            return cast("Record[ChatAfferent] | Record[ChatAnswer]", await self._journal.get(conflict.position))
-        return cast("Record[ChatAfferent]", appended.record)
-
-    async def answer(
-        self, session: str, question: str, text: str, by: str, message_id: str | None = None
-    ) -> Record[ChatAfferent] | Record[ChatAnswer]:
-        """See `ChatPort.answer`."""
-        await self._claims.take(session)
-        id = self._said_id(message_id)
-        entry = ChatAnswer(correlation_id=question, answer=text, by=by)
-        try:
-            appended = await self._journal.append(
-                entry, session=session, id=id, correlation_id=question, origin=self._name
-            )
-        except IdConflict as conflict:
-            return cast("Record[ChatAfferent] | Record[ChatAnswer]", await self._journal.get(conflict.position))
-        return cast("Record[ChatAnswer]", appended.record)
-
-    def _said_id(self, message_id: str | None) -> str:
-        """The id of what a message is recorded as: a prompt or an answer, whichever it was first."""
-        return random_id() if message_id is None else derive_id("afferent", self._name, message_id)
-
-    def history(self, conversation: str, after: int = 0) -> AsyncIterator[Remembered]:
-        """See `ChatPort.history`."""
-        return self._forks.history(conversation, after)
-
-    async def begin_anew(self, conversation: str, message_id: str) -> str:
-        """See `ChatPort.begin_anew`."""
-        return await self._sessions.begin_anew(conversation, derive_id("anew", self._name, message_id))
-
-    async def taken_since(self, time: float) -> Taken:
-        """See `ChatPort.taken_since`."""
-        conversations, ids, answered = set[str](), set[str](), set[str | None]()
-        waiting: list[Record[ChatAfferent]] = []
-        async with aclosing(self._journal.read(reverse=True)) as records:
-            async for record in records:
-                if record.time < time:
-                    break
-                if record.kind in _FROM_OUTSIDE:
-                    conversations.add(conversation_of(record.session))
-                    ids.add(record.id)
-                if record.kind in _OUTCOMES:
-                    answered.add(record.correlation_id)
-                elif isinstance(record.entry, ChatAfferent) and not record.imported and record.id not in answered:
-                    waiting.append(cast("Record[ChatAfferent]", record))
-        return Taken(conversations, ids, waiting[::-1], self._said_id)
-
-    async def fork(self, conversation: str, message_id: str, *, back: int = 0, into: str | None = None) -> str:
-        """See `ChatPort.fork`."""
-        id = derive_id("fork", self._name, message_id)
-        session = session_of(conversation, id) if into is None else into
-        begun = await self._forks.of(session)
-        if begun is None or begun.id != id:
-            if not self._forks_routed:
-                raise ForkRefused("this coven does not fork: its covenant has no route `ChatForked -> AgentFork`")
-            if await self._journal.last(session=session) is not None:
-                raise ForkRefused("the conversation that shall go on from here has begun already")
-            parent = await self._sessions.of(conversation)
-            line = await self._forks.line(parent)
-            if session == parent or any(fork.entry.parent == session for fork in line):
-                raise ForkRefused("a conversation cannot go on from itself")
-            if len(line) >= FORKS:
-                raise ForkRefused(f"this conversation is a fork of a fork, {FORKS} times over: begin a new one")
-            entry = ChatForked(parent=parent, without=await self._forks.newest(parent, back))
-            await self._claims.take(session)
-            await self._journal.append(entry, session=session, id=id, correlation_id=id, origin=self._name)
-        if into is None:
-            await self._sessions.begin_anew(conversation, id)
-        return session
-
-    async def unanswered(self, session: str) -> set[str]:
-        """See `ChatPort.unanswered`."""
-        found: set[str] = set()
-        kinds = [ChatAfferent.kind(), ChatEfferentDraft.kind()]
-        async with aclosing(self._journal.read(session=session, kinds=kinds)) as records:
-            async for record in records:
-                if record.kind == ChatAfferent.kind() and not record.imported:
-                    found.add(record.id)
-                elif record.correlation_id is not None:
-                    found.discard(record.correlation_id)
-        return found
-
-    async def prompt_of(self, message: Record[ChatEfferent]) -> Record[ChatAfferent] | None:
-        """See `ChatPort.prompt_of`. It is looked for among the newest of its conversation."""
-        if message.correlation_id is None:
-            return None
-        prompts = self._journal.read(session=message.session, kinds=[ChatAfferent.kind()], reverse=True)
-        looked = 0
-        async with aclosing(prompts):
-            async for prompt in prompts:
-                looked += 1
-                if prompt.id == message.correlation_id and isinstance(prompt.entry, ChatAfferent):
-                    return cast("Record[ChatAfferent]", prompt)
-                if looked == _PROMPTS:
-                    return None
-        return None
-
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until cancelled. Raises `ClaimLost` when another service took a conversation over.
 
@@ -208,8 +79,7 @@ class ChatService:
         later is for the next start.
         """
         self._claims.clear()
-        self._sessions.clear()
-        self._forks.clear()
+        self._port.clear()
         self._waiting.clear()
         self._asked.clear()
         connected = asyncio.Event()
@@ -237,7 +107,7 @@ class ChatService:
             raise first_error(group) from None
 
     async def _listen(self, connected: asyncio.Event) -> None:
-        await self._leaf.run(self, connected.set)
+        await self._leaf.run(self._port, connected.set)
         connected.set()  # also if the outside ended before the leaf could say so
 
     async def _follow(self, tasks: asyncio.TaskGroup, began: int) -> None:
@@ -300,7 +170,7 @@ class ChatService:
             await self._note(ChatUndelivered(efferent=id, error=str(failure)), message)
             if isinstance(entry, ChatQuestion):
                 told = f"nobody could be asked: {failure}"
-                await self.answer(draft.session, entry.correlation_id, told, "", derive_id(id, "undelivered"))
+                await self._port.answer(draft.session, entry.correlation_id, told, "", derive_id(id, "undelivered"))
         else:
             await self._note(ChatDelivered(efferent=id, receipt=receipt), message)
 
