@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, cast
 
 import msgspec
@@ -89,7 +90,7 @@ class Done(msgspec.Struct, frozen=True):
     observation: Observation
 
 
-class Circle(msgspec.Struct, frozen=True):
+class Circle(msgspec.Struct, frozen=True, dict=True):
     """Medium, gates and wards. `served` are those gates whose functions run in the entity's own process.
 
     `reward` scores a turn of the loom, for those who read it; the loop does not know it. Calls of one utterance wait
@@ -107,23 +108,23 @@ class Circle(msgspec.Struct, frozen=True):
     approve: tuple[str, ...] = ()
     approvers: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def has_done(self) -> bool:
         """Whether the entity can say that it has finished (CIRCLE-1)."""
         return any(gate.name == DONE.name for gate in self.available)
 
-    @property
+    @cached_property
     def available(self) -> tuple[GateDefinition, ...]:
         """The gates that the wards leave: what the crystal is told about (CIRCLE-6, COMP-6)."""
         return tuple(gate for gate in self.gates if self._removed(gate.name) is None)
 
-    @property
+    @cached_property
     def causes(self) -> frozenset[str]:
         """What calls of the available gates may come to, by name: a batch is made of single calls of `call_agent`."""
         names = frozenset(gate.name for gate in self.available)
         return names | {CALL_AGENT.name} if CALL_AGENT_BATCH.name in names else names
 
-    @property
+    @cached_property
     def outward(self) -> tuple[GateDefinition, ...]:
         """The gates that somebody else serves."""
         return tuple(gate for gate in self.gates if gate.name not in _OWN and gate.name not in self.served)

@@ -40,6 +40,8 @@ class Entity:
         self.crystal: str | None = None
         self._workspace: Workspace | None = None
         self._outcomes: dict[str, Outcome] = {}
+        self._configured: tuple[Cantrip, EntityCast] | None = None
+        self._recalled: tuple[Cantrip, EntityCast, Cantrip] | None = None
 
     def __repr__(self) -> str:
         return f"<Entity of {self.session}, {self.context!r}>"
@@ -57,7 +59,17 @@ class Entity:
     @property
     def configured(self) -> EntityCast:
         """The call of its next episode, as the journal keeps it."""
-        return cast_entry(self.cantrip, entity_id(self._shop.name, self.session))
+        cantrip = self.cantrip
+        if self._configured is None or self._configured[0] is not cantrip:
+            self._configured = cantrip, cast_entry(cantrip, entity_id(self._shop.name, self.session))
+        return self._configured[1]
+
+    def under(self, cast: EntityCast) -> Cantrip:
+        """The cantrip of an episode under this call. Raises `InvalidCantrip`, `SessionUnreadable`."""
+        cantrip, known = self.cantrip, self._recalled
+        if known is None or known[0] is not cantrip or known[1] is not cast:
+            known = self._recalled = cantrip, cast, recall(cantrip, cast)
+        return known[2]
 
     def fold(
         self,
@@ -115,7 +127,7 @@ class Entity:
         medium = self.medium(cast)
         if medium is None:
             return None
-        circle = recall(self.cantrip, cast).circle
+        circle = self.under(cast).circle
         if self._workspace is None or self._workspace.medium != cast.medium:
             self._workspace = Workspace(medium, circle)
         self._workspace.circle = circle

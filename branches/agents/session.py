@@ -10,7 +10,6 @@ from contextlib import suppress
 
 import msgspec
 
-from branches.agents.cantrip import recall
 from branches.agents.chunks import Stream
 from branches.agents.code import CodeRun
 from branches.agents.codec import AgentsCodec
@@ -182,7 +181,7 @@ class Session:
         cast = await self._recast(prompt, begun)
         workspace = await entity.enter(cast)
         family = Family(
-            recall(entity.cantrip, cast),
+            entity.under(cast),
             cast,
             entity.context,
             recorder,
