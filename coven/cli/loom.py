@@ -196,14 +196,14 @@ def reward(
         raise typer.BadParameter("a reward is a finite number")
 
     async def work() -> str:
-        from branches.agents.loom import read_loom
+        from branches.agents.loom import find_turn
         from branches.agents.loom import reward as give
         from coven.looms import agents_journal
         from coven.shelf import shelf_of
 
         async with shelf_of(file, nats) as shelf:
             journal = await agents_journal(shelf, agents)
-            found = (await read_loom(journal)).turn(turn)
+            found = await find_turn(journal, turn)
             await give(journal, found, value, by=by)
             return found.id
 
@@ -232,7 +232,7 @@ def fork(
 
     async def work() -> str:
         from branches.agents.forking import fork as begin
-        from branches.agents.loom import read_loom
+        from branches.agents.loom import find_turn
         from coven.looms import agents_instance, agents_journal
         from coven.shelf import shelf_of
         from journals import random_id
@@ -246,7 +246,7 @@ def fork(
             journal = await agents_journal(shelf, agents)
             if await journal.last(session=name) is not None:
                 raise typer.BadParameter(f"session {name!r} is there already; choose another name")
-            found = (await read_loom(journal)).turn(turn)
+            found = await find_turn(journal, turn)
             await begin(journal, found.session or "", found.id, name, crystal=crystal)
         return name
 

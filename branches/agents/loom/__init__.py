@@ -2,7 +2,7 @@
 
 from branches.agents.loom._jsonl import InvalidLoomLine, export_loom, import_loom
 from branches.agents.loom._loom import Loom, Thread, UnknownTurn
-from branches.agents.loom._read import read_loom, weave
+from branches.agents.loom._read import find_turn, read_loom, weave
 from branches.agents.loom._rewards import implicit_reward, reward, rewarded
 from branches.agents.loom._turn import LoomIsAppendOnly, Shown, Turn, TurnMetadata
 from branches.agents.loom._weaver import Weaver
@@ -20,6 +20,7 @@ __all__ = [
     "UnknownTurn",
     "Weaver",
     "export_loom",
+    "find_turn",
     "implicit_reward",
     "import_loom",
     "read_loom",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from branches.agents import AGENTS
-from branches.agents.loom import Loom, UnknownTurn, Weaver, read_loom
+from branches.agents.loom import Loom, UnknownTurn, Weaver, find_turn, read_loom
 from branches.agents.naming import gate_call_id, turn_id
 from journals import EntryRegistry, Journal, MemoryStore, Store
 from tests.branches.agents.loom.story import Story, call
@@ -164,6 +164,38 @@ async def test_two_casts_are_two_threads() -> None:
         (False, True),
     ]
     assert len(set(loom.entity_ids)) == 2
+
+
+async def test_a_turn_is_found_in_the_journal_as_in_its_loom(store: Store) -> None:
+    story, _ = await forked(store)
+    other = story.in_session("other")
+    await other.prompt("ask somebody")
+    await other.cast()
+    asked = call("call_agent", intent="help")
+    await other.says(1, asked)
+    child = gate_call_id(other.run, 1, 0)
+    await other.summons(child, "help")
+    await other.says(1, run=child)
+    await other.child_returns(child, "helped")
+    await other.fails(2, "the service is away")
+    cut_off = story.in_session("cut off")
+    await cut_off.prompt("nothing comes of it")
+    await cut_off.cast()
+    await cut_off.ends("", ending="cancelled")
+
+    loom = await read_loom(story.journal)
+    assert {turn.session for turn in loom.turns} == {"s", "fork", "other", "cut off"}
+    assert len(loom.turns) == 9
+    for turn in loom.turns:
+        assert await find_turn(story.journal, turn.id) == turn
+        assert await find_turn(story.journal, turn.id[:8]) == turn
+    for unknown in ("nothing", ""):
+        with pytest.raises(UnknownTurn, match="id"):
+            await find_turn(story.journal, unknown)
+    first, second = sorted(turn.id for turn in loom.turns)[:2]
+    alike = next(first[:length] for length in range(len(first)) if first[: length + 1] != second[: length + 1])
+    with pytest.raises(UnknownTurn):
+        await find_turn(story.journal, alike)
 
 
 async def test_turns_are_found_by_the_beginning_of_their_ids() -> None:
