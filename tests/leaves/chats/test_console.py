@@ -248,6 +248,7 @@ async def test_an_answer_to_a_question_from_which_nothing_can_follow_is_not_wait
 
     console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
     async with conversing(journal, console, say_nothing) as service:
+        await journal.wait_for(lambda record: record.kind == "ChatDelivered", timeout=10)
         stdin.type("yes\n")
         stdin.writer.close()
         with pytest.raises(Finished):
