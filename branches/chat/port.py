@@ -82,6 +82,8 @@ class Port:
         async with aclosing(self._journal.read(reverse=True)) as records:
             async for record in records:
                 if record.time < time:
+                    if record.imported:  # it came later, and what was said before it may have been said since
+                        continue
                     break
                 if record.kind in _FROM_OUTSIDE:
                     conversations.add(conversation_of(record.session))
