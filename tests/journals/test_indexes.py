@@ -121,7 +121,7 @@ async def test_only_so_many_ids_are_kept_in_memory():
 
 async def test_ids_that_were_forgotten_are_read_again():
     journal = await MemoryStore().open("chat", registry())
-    journal._indexes = SubjectIndexes(2, 1000)
+    journal._indexes._limit = 2
     for created in (True, False):
         for session in "abcde":
             assert (await journal.append(Said(text="x"), session=session, id="once")).created == created
