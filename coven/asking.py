@@ -13,8 +13,9 @@ from branches.attachment import File
 from coven.conversation import Conversation, Ended
 from coven.entrance import Entrance, entrance
 from coven.recipe import CannotCast, Recipe
-from coven.running import loop_factory, tell
+from coven.running import loop_factory
 from coven.signals import AT_ONCE, StopSignals
+from coven.terminal import tell
 from journals import Record, random_id
 
 ORIGIN = "cli"

@@ -15,6 +15,7 @@ from coven.configuration import Configured, configure
 from coven.host import Host, first_of
 from coven.link import Join, linked
 from coven.signals import StopSignals
+from coven.terminal import tell
 
 _log: Any = structlog.get_logger("coven.host")
 
@@ -51,11 +52,6 @@ async def _serve(configured: Configured, only: Collection[str], environ: Mapping
         except asyncio.CancelledError:
             if not signals.asked:
                 raise
-
-
-def tell(text: str) -> None:
-    """Say something to whoever started us, beside the conversation."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def loop_factory() -> Callable[[], Any] | None:

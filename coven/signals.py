@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from contextlib import suppress
 from types import FrameType
+
+from coven.terminal import tell
 
 STOP_WITHIN_S = 4.5
 AT_ONCE = 130
@@ -64,5 +65,5 @@ class StopSignals:
 
 def end_now(reason: str) -> None:
     """End the process without any more ado."""
-    print(f"coven: {reason}", file=sys.stderr, flush=True)
+    tell(f"coven: {reason}")
     os._exit(AT_ONCE)

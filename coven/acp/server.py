@@ -11,8 +11,9 @@ from coven.acp.agent import ORIGIN, CovenAgent
 from coven.acp.lines import standard_streams
 from coven.entrance import entrance
 from coven.recipe import Recipe
-from coven.running import loop_factory, tell
+from coven.running import loop_factory
 from coven.signals import StopSignals
+from coven.terminal import tell
 
 
 def serve(recipe: Recipe) -> None:

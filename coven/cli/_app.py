@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Annotated
 
 import typer
@@ -43,9 +44,30 @@ def _options(
     del show_version
 
 
+def _flowing(text: str) -> str:
+    """A docstring as help that fits any width: each paragraph one line, and examples below one another."""
+    flowing = ""
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        example = paragraph.startswith(" ")
+        flowing += "\n" if example else "\n\n"
+        flowing += paragraph if example else " ".join(paragraph.splitlines())
+    return flowing.strip()
+
+
+def _let_flow(group: typer.Typer) -> None:
+    """Have all commands of a group explain themselves so."""
+    for command in group.registered_commands:
+        if command.callback is not None and command.callback.__doc__:
+            command.help = _flowing(command.callback.__doc__)
+    for below in group.registered_groups:
+        if below.typer_instance is not None:
+            _let_flow(below.typer_instance)
+
+
 for command in (init, run, cast, serve, acp, check, graph):
     app.command()(command)
 app.add_typer(journal.app)
 app.add_typer(loom.app)
 app.add_typer(dead_letters.app)
 app.command()(doctor)
+_let_flow(app)

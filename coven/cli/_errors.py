@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import sys
 
 from branches.agents.cantrip import InvalidCantrip
 from branches.agents.forking import NoSuchTurn
@@ -19,6 +18,7 @@ from coven.project import FolderNotEmpty
 from coven.recipe import CannotCast, CannotServe
 from coven.shelf import UnknownJournal
 from coven.supervisor import ServiceFailed, TakenOver
+from coven.terminal import tell
 from coven.unanswerable import Unanswerable
 from journals import JournalError
 
@@ -34,7 +34,7 @@ def explain(error: BaseException) -> tuple[str, int]:
     error = first_error(error)
     if isinstance(error, ConfigError):
         for problem in error.problems:
-            print(problem, file=sys.stderr)
+            tell(str(problem))
         return str(error), WRONG
     if isinstance(error, _WRONG):
         return str(error), WRONG

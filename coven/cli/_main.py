@@ -35,9 +35,10 @@ def main() -> None:
         if os.environ.get("COVEN_DEBUG"):
             raise
         from coven.cli._errors import explain
+        from coven.terminal import tell
 
         message, code = explain(error)
-        print(f"coven: {message}", file=sys.stderr)
+        tell(f"coven: {message}")
         sys.exit(code)
 
 

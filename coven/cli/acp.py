@@ -30,7 +30,7 @@ def acp(
     """
     from branches.catalogue import ExtraMissing
     from coven.recipe import Changes, find_recipe
-    from coven.running import tell
+    from coven.terminal import tell
 
     try:
         from coven.acp.server import serve

@@ -52,7 +52,7 @@ def cast(
     from coven.answers import answer_of
     from coven.asking import ask, read_intent
     from coven.recipe import Changes, find_recipe
-    from coven.running import tell
+    from coven.terminal import tell
     from leaves.chats.console import read_file
 
     recipe = find_recipe(file, nats, Changes(agents, crystal, medium))

@@ -38,7 +38,7 @@ def serve(
 
     from branches.catalogue import ExtraMissing
     from coven.recipe import Changes, recipe_of
-    from coven.running import tell
+    from coven.terminal import tell
 
     try:
         from coven.serving import TOKEN

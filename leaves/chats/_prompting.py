@@ -10,9 +10,10 @@ import msgspec
 
 from branches.attachment import File, take
 from branches.chat import ChatChunk, ChatEfferent, ChatStreamCompleted
-from branches.chat.entries import ChatActivity
+from branches.chat.entries import ChatActivity, ChatAfferent
 from branches.chat.forks import Wish, wish
 from branches.chat.leaf import ChatPort, ForkRefused
+from branches.wrapped import wrapped
 from journals import Record, random_id
 from leaves.chats._terminal import colours, visible
 from leaves.chats._writing import Writing
@@ -31,13 +32,14 @@ HELP = """\
 Type a message and press Enter; pasted lines stay one message.
   Alt-Enter, or \\ at the end of a line and Enter: go on in a new line
   Up, Ctrl-R: what was typed before
-  /attach FILE  send a file with the next message: an image, or text
-  /fork   go on in a copy of this conversation; what was said until now stays as it is
-  /fork N [text]  go on from before your last N messages, and say this instead
-  /reset  begin a new conversation, which knows nothing of this one
-  /help   show this
-  /quit   stop everything in order, as Ctrl-D and Ctrl-C do; starting again goes on with this conversation
-In another terminal, `coven journal tail chat` shows what is recorded.
+  /attach FILE    send a file with the next message: an image, or text
+  /fork           go on in a copy of this conversation, which stays as it is
+  /fork N [text]  from before your last N messages, saying this instead
+  /reset          begin a conversation that knows nothing of this one
+  /help           show this
+  /quit           stop everything in order, as Ctrl-D and Ctrl-C do
+Starting again goes on with this conversation.
+`coven journal tail chat` in another terminal shows what is recorded.
 """
 
 
@@ -64,8 +66,10 @@ class PromptingConsole(Console):
             ready()
             while True:
                 if self._typed is not None:
-                    await self._send(port, self._typed)
+                    sent = await self._send(port, self._typed)
                     self._typed = None
+                    if self._questions and sent is not None and isinstance(sent.entry, ChatAfferent):
+                        await self._say(f"Sent as a message. {self._wanted()} answers the question that is open.")
                 try:
                     text = await self._session.prompt_async(self._message, handle_sigint=False)
                 except (EOFError, KeyboardInterrupt):
@@ -79,25 +83,29 @@ class PromptingConsole(Console):
                         await self._put(HELP)
                     case "/reset":
                         await port.begin_anew(self.session, random_id())
-                        await self._put("A new conversation begins here.\n\n")
+                        await self._say("A new conversation begins here.\n")
                     case word if word.split(maxsplit=1)[0] == "/fork":
                         await self._fork(port, wish(word.removeprefix("/fork")))
                     case word if word.partition(" ")[0] == "/attach":
                         await self._attach(word.partition(" ")[2].strip())
                     case word if word.startswith("/") and word[1:].isalpha():
-                        await self._put(f"{word} is no command, and was not sent; /help lists the commands\n")
+                        await self._say(f"{word} is no command, and was not sent; /help lists the commands")
                     case _:
                         self._typed = self._message_of(text)
+
+    async def _say(self, text: str) -> None:
+        """Put something that the console itself says above the prompt, in lines that fit."""
+        await self._put(f"{wrapped(text, self._columns)}\n")
 
     async def _attach(self, path: str) -> None:
         """Keep a file for the next message."""
         try:
             file = read_file(path)
         except (OSError, ValueError) as error:
-            await self._put(f"not attached: {visible(path) or 'name a file'}: {getattr(error, 'strerror', error)}\n")
+            await self._say(f"not attached: {visible(path) or 'name a file'}: {getattr(error, 'strerror', error)}")
             return
         self._files.append(file)
-        await self._put(f"{visible(path)} goes with your next message.\n")
+        await self._say(f"{visible(path)} goes with your next message.")
 
     def _message_of(self, text: str) -> Typed:
         taken = take(self._files)
@@ -109,9 +117,9 @@ class PromptingConsole(Console):
         try:
             await port.fork(self.session, random_id(), back=wanted.back)
         except ForkRefused as refused:
-            await self._put(f"not forked: {refused}\n")
+            await self._say(f"not forked: {refused}")
             return
-        await self._put(f"This conversation goes on from {wanted.place}, and what was said since stays recorded.\n\n")
+        await self._say(f"This conversation goes on from {wanted.place}, and what was said since stays recorded.\n")
         self._typed = Typed(random_id(), wanted.text) if wanted.text else None
 
     async def show(self, chunk: Record[ChatChunk | ChatStreamCompleted]) -> None:
@@ -156,6 +164,11 @@ class PromptingConsole(Console):
 
     def _styled(self, text: str) -> str:
         return f"\x1b[1m{text}\x1b[0m" if self._colour else text
+
+    def _wanted(self) -> str:
+        """What the open question takes for an answer, in words."""
+        *others, last = map(visible, self._questions[0].entry.choices or ("a text",))
+        return f"{', '.join(others)} or {last}" if others else last
 
     def _message(self) -> StyleAndTextTuples:
         """What stands before the input: the line that is being written, and who is asked for what."""

@@ -8,6 +8,7 @@ import pty
 import re
 import stat
 import tty
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -21,7 +22,7 @@ from branches.chat import CHAT, ChatChunk, ChatEfferentDraft, ChatStreamComplete
 from branches.chat.entries import ChatActivity, ChatQuestion
 from branches.chat.service import ChatService
 from journals import MemoryStore
-from leaves.chats._prompting import one_line
+from leaves.chats._prompting import HELP, one_line
 from leaves.chats._terminal import colours
 from leaves.chats.console import ConsoleOptions, open_console
 
@@ -47,8 +48,15 @@ class Terminal:
         return _SEQUENCE.sub("", self.raw).replace("\r", "")
 
     async def drawn(self, text: str, count: int = 1) -> None:
+        await self._until(lambda: self.text.count(text) >= count)
+
+    async def said(self, text: str) -> None:
+        """The same wherever its lines break."""
+        await self._until(lambda: text in " ".join(self.text.split()))
+
+    async def _until(self, found: Callable[[], bool]) -> None:
         async with asyncio.timeout(5):
-            while self.text.count(text) < count:
+            while not found():
                 self._drawn.clear()
                 await self._drawn.wait()
 
@@ -187,6 +195,24 @@ async def test_a_question_becomes_the_prompt_and_the_beginning_of_a_choice_answe
         await opened.terminal.drawn("you>", 2)
 
 
+async def test_a_message_beside_an_open_question_is_said_to_be_one(room):
+    async with room() as opened:
+        question = ChatQuestion(correlation_id="q", question="May I write?", choices=("yes", "no"))
+        await opened.journal.append(question, session="console")
+        await opened.terminal.drawn("yes/no>")
+        opened.terminal.type("perhaps\r")
+        await opened.heard("perhaps")
+        await opened.terminal.drawn("Sent as a message. yes or no answers the question that is open.")
+        await opened.terminal.drawn("yes/no>", 2)
+
+
+async def test_what_the_console_says_fits_into_eighty_columns(room):
+    assert max(map(len, HELP.splitlines())) < 80
+    async with room() as opened:
+        opened.terminal.type("/attach " + "a/" * 30 + "nothing.txt\r")
+        await opened.terminal.drawn("not attached:\na/a/")
+
+
 async def test_no_message_can_drive_the_terminal(room):
     async with room() as opened:
         await opened.stream("p", "\x1b[31mred\x07", completed=False)
@@ -275,12 +301,12 @@ async def test_files_go_with_the_next_message_and_those_of_an_answer_are_named(r
     async with room() as at:
         for wrong, reason in (("", "name a file"), (str(tmp_path / "none.png"), "No such file"), (str(tmp_path), "")):
             at.terminal.type(f"/attach {wrong}\r")
-            await at.terminal.drawn(f"not attached: {wrong}")
-            assert reason in at.terminal.text
+            await at.terminal.said(f"not attached: {wrong}")
+            await at.terminal.said(reason)
         at.terminal.type(f"/attach {tmp_path / 'pipe'}\r")
-        await at.terminal.drawn("it is no file")
+        await at.terminal.said("it is no file")
         at.terminal.type(f"/attach {tmp_path / 'chart.png'}\r")
-        await at.terminal.drawn("goes with your next message")
+        await at.terminal.said("goes with your next message")
         at.terminal.type("what is this?\r")
         prompt = await at.heard("what is this?\n\n[attached: chart.png, image/png, 2,000,008 bytes]")
         (record,) = [each async for each in at.journal.read(kinds=["ChatAfferent"])]

@@ -1,0 +1,24 @@
+"""What is said to whoever started us, as wide as their terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from branches.wrapped import wrapped
+
+
+def tell(text: str) -> None:
+    """Say something to whoever started us, beside the conversation: on a terminal in lines that fit."""
+    columns = _columns()
+    print(text if columns is None else wrapped(text, columns), file=sys.stderr, flush=True)
+
+
+def _columns() -> int | None:
+    """How wide the terminal is that standard error is; None if it is something else."""
+    if sys.stderr is None or not sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison] - closed at the start
+        return None
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or None
+    except (OSError, ValueError):
+        return None
