@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from branches.agents.crystal import Finish
 from branches.attachment import Attachment
 from coven.conversation import Ended
 
@@ -22,15 +23,17 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The end of an episode.
 
     `answer` is what `done` was given, or the last text. `ending` is `terminated`, `truncated` (by `ward`), `failed` or
-    `cancelled`; but for the first, `error` says why and there is no answer. `turns` and `usage` are those of this
-    episode, its children's not counted. `attachments` are the files that go with the answer, each with its bytes in
-    base64; left out where there are none.
+    `cancelled`; but for the first, `error` says why and there is no answer. `finish` says why the text ends that is the
+    answer: `stop`, or that it was cut off, `length` at its limit of tokens and `other` by its provider. `turns` and
+    `usage` are those of this episode, its children's not counted. `attachments` are the files that go with the answer,
+    each with its bytes in base64; left out where there are none.
     """
 
     answer: Any
     ending: str
     ward: str | None
     error: str | None
+    finish: Finish | None
     turns: int
     usage: Tokens
     session: str
@@ -47,6 +50,7 @@ def answer_of(ended: Ended) -> Answer:
         ending=ended.ending,
         ward=ended.ward,
         error=ended.error,
+        finish=ended.finish,
         turns=ended.turns,
         usage=Tokens(prompt=usage.prompt, completion=usage.completion, cached=usage.cached),
         session=ended.session,

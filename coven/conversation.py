@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from branches.agents.crystal import Usage
+from branches.agents.crystal import Finish, Usage
 from branches.agents.entries import AgentCancel, AgentPrompt, AgentResponse
 from branches.agents.events import AnyEvent, Casts, follow
 from branches.agents.internal import ContextFolded
@@ -38,7 +38,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     `answer` is what `done` was given, or the last text; `ending` is `terminated`, `truncated` (by `ward`), `failed` or
     `cancelled`, and `error` says why where it did not end well. `turns` and `usage` are those of this episode, its
     children's not counted. `loom` has every turn of the session; only `cast` reads it, since
-    nobody can afterwards. `attachments` are the files that go with the answer.
+    nobody can afterwards. `attachments` are the files that go with the answer. `finish` says why the crystal's text
+    ends where that is the answer: with `length` or `other` it was cut off, and `text` says so behind it.
     """
 
     answer: Any
@@ -53,6 +54,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
     loom: Loom | None = None
     attachments: tuple[Attachment, ...] = ()
+    finish: Finish | None = None
 
 
 class Conversation:
@@ -189,5 +191,6 @@ class Conversation:
             prompt=prompt.id,
             turns=len(said),
             attachments=response.attachments,
+            finish=None if response.last is None else response.last.finish,
             usage=sum((one.usage for one in (*said, *folds)), Usage()),
         )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
 import msgspec
 
 from branches.agents.approval import bad_question
-from branches.agents.crystal import ToolCall
+from branches.agents.crystal import Finish, ToolCall, is_cut
 from branches.agents.delegation import child_outcome, refusal
 from branches.agents.gate import Gate, gate
 from branches.agents.gates import ASK_PERSON, CALL_AGENT, CALL_AGENT_BATCH, DONE, EXECUTE, GateDefinition, canonical
@@ -20,6 +20,7 @@ from policies import InvalidPayload, Step, freeze
 Shape = Callable[[Any], float | None]
 """A shaped reward: a pure function of a turn of the loom. None says nothing about it."""
 DELEGATING = (CALL_AGENT.name, CALL_AGENT_BATCH.name)
+_CUT = "cut_off: the answer was cut off at this call, which may lack a part and was not made; make it again, shorter"
 _BUILT_IN = {definition.name: definition for definition in (DONE, CALL_AGENT, CALL_AGENT_BATCH, ASK_PERSON)}
 _OWN = frozenset(_BUILT_IN)
 
@@ -90,6 +91,10 @@ class Done(msgspec.Struct, frozen=True):
     observation: Observation
 
 
+Intended = GateCall | CodeCall | Done | Observation
+"""What a call comes to: one that may pass its gate, code, the end, or an error that the entity is shown."""
+
+
 class Circle(msgspec.Struct, frozen=True, dict=True):
     """Medium, gates and wards. `served` are those gates whose functions run in the entity's own process.
 
@@ -133,8 +138,17 @@ class Circle(msgspec.Struct, frozen=True, dict=True):
         """Whether a call of this gate waits for an approval. Who guards single children guards batches of them too."""
         return gate in self.approve or (gate == CALL_AGENT_BATCH.name and CALL_AGENT.name in self.approve)
 
-    def read(self, call: ToolCall) -> GateCall | CodeCall | Done | Observation:
-        """What a call comes to: one that may pass its gate, code, the end, or an error that the entity is shown."""
+    def read_all(self, calls: Sequence[ToolCall], finish: Finish | None) -> Iterator[Intended]:
+        """What the calls of one answer come to, in their order.
+
+        Where an answer was cut off, its last call may be valid JSON and still lack a part: it is not made.
+        """
+        whole = len(calls) - is_cut(finish)
+        for place, call in enumerate(calls):
+            yield self.read(call) if place < whole else GateCall(call, {}).refused(_CUT)
+
+    def read(self, call: ToolCall) -> Intended:
+        """What a call that is whole comes to."""
         runs_code = self.medium != "tools"
         if runs_code and call.gate != EXECUTE:
             return GateCall(call, {}).refused(f"unknown_gate: there is only {EXECUTE!r}; call gates from its code")

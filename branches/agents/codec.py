@@ -51,6 +51,7 @@ from branches.agents.steps import (
     failure,
     fold_step,
     gate_outcome,
+    last_words,
     utterance,
 )
 from branches.agents.utterances import calling_entry, last_turn, said_in, utterance_entry, utterance_in
@@ -199,11 +200,11 @@ class AgentsCodec:
         thought = AgentThought(sender=self._sender, text=said.thinking or "", stream=said.thought_stream)
         thoughts = [Writing(thought)] if thought.text else []
         if call.action.payload["text_ends"] and not said.tool_calls:
-            text, last = said.content or "", last_turn(said, turn)
+            words, last = last_words(said), last_turn(said, turn)
             if run == self._run:
-                response = AgentResponse(sender=self._sender, text=text, last=last, attachments=self._attached())
+                response = AgentResponse(sender=self._sender, **words, last=last, attachments=self._attached())
                 return [*thoughts, Writing(response, ends=True)]
-            return [*thoughts, Writing(EntityReturned(text=text, last=last), correlation_id=run, ends=True)]
+            return [*thoughts, Writing(EntityReturned(**words, last=last), correlation_id=run, ends=True)]
         if said.first is not None:
             calling = calling_entry(said, said.first, run, turn, self._scope(call))
             made = _called(calling, run)

@@ -15,6 +15,10 @@ from branches.attachment import Attachment
 
 Role = Literal["system", "user", "assistant", "tool"]
 ToolChoice = Literal["auto", "required", "none"]
+Finish = Literal["stop", "length", "tool_calls", "other"]
+"""Why an answer ends: it was finished, or a stop sequence came; it reached a limit of tokens; it waits for its calls;
+or the provider broke it off for another reason. What a filter or the model itself refuses is no answer, but an error.
+"""
 
 
 class ToolCall(msgspec.Struct, frozen=True):
@@ -58,7 +62,10 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
     temperature: Annotated[float | None, Meta(description="how freely the model chooses its words")] = None
     top_p: Annotated[float | None, Meta(description="choose among the likeliest words that make up this share")] = None
-    max_tokens: Annotated[int | None, Meta(description="tokens that an answer has at most, thoughts included")] = None
+    max_tokens: Annotated[
+        int | None,
+        Meta(description="tokens that an answer has at most, thoughts included; one that needs more is cut off there"),
+    ] = None
     stop: Annotated[tuple[str, ...], Meta(description="a text ends before the first of these")] = ()
 
 
@@ -78,7 +85,9 @@ class CrystalResponse(msgspec.Struct, frozen=True, omit_defaults=True):
     """One answer: text, gate calls, or both.
 
     `model` is what gave it, as `provider/model`. `opaque` is JSON text that this model wants back with the next
-    request, signed thoughts for example; the crystals of other models leave it out.
+    request, signed thoughts for example; the crystals of other models leave it out. `finish` says why it ends,
+    None where the crystal does not know. Of one that was cut off the last call is not made, since nobody can tell
+    whether it is whole.
     """
 
     content: str | None = None
@@ -87,6 +96,7 @@ class CrystalResponse(msgspec.Struct, frozen=True, omit_defaults=True):
     thinking: str | None = None
     model: str | None = None
     opaque: str | None = None
+    finish: Finish | None = None
 
 
 class CrystalError(Exception):
@@ -94,6 +104,9 @@ class CrystalError(Exception):
 
     `code` is one word, e.g. `invalid_response`, `rate_limited`, `refused`, `unavailable`. `status` is the provider's
     HTTP status where it gave one, `retry_after_s` the seconds that it asks to be left alone.
+
+    An answer that a filter stopped, or that the model refused in the middle of it, is `refused` with all that it said:
+    most providers would go on refusing whatever stands behind it.
     """
 
     def __init__(
@@ -147,6 +160,11 @@ async def invoke(
     if on_thought is not None and thinks_aloud(crystal):
         return await crystal.invoke(request, on_text, on_thought)
     return await crystal.invoke(request, on_text)
+
+
+def is_cut(finish: Finish | None) -> bool:
+    """Whether an answer that ends so may lack its end."""
+    return finish in ("length", "other")
 
 
 _decoder: Final = msgspec.json.Decoder(CrystalResponse)

@@ -80,5 +80,7 @@ def child_outcome(ending: Step) -> Step:
     if ending.is_error:
         return ending
     if payload["ending"] == "terminated":
-        return action_result(CALL_AGENT.name, {"result": payload.get("answer", payload["text"])})
+        answer = payload.get("answer", payload["text"])
+        told = payload["text"] if isinstance(answer, str) else answer  # a text that was cut off says so to the parent
+        return action_result(CALL_AGENT.name, {"result": told})
     return error_result(CALL_AGENT.name, f"child_{payload['ending']}", payload["text"])

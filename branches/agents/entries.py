@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from branches.agents.crystal import ToolCall, Usage
+from branches.agents.crystal import Finish, ToolCall, Usage
 from branches.attachment import Attachment
 from journals import Entry
 
@@ -49,13 +49,16 @@ class AgentThought(Entry, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class LastTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The turn that ended an episode by its text alone; `model` and `opaque` are those of the crystal's response."""
+    """The turn that ended an episode by its text alone; `model`, `opaque` and `finish` are those of the crystal's
+    response.
+    """
 
     turn: int
     usage: Usage
     duration_ms: float
     model: str | None = None
     opaque: str | None = None
+    finish: Finish | None = None
 
 
 class AgentResponse(Entry, frozen=True, kw_only=True, omit_defaults=True):
@@ -63,8 +66,8 @@ class AgentResponse(Entry, frozen=True, kw_only=True, omit_defaults=True):
 
     `ending` is `terminated`, `truncated`, `failed` or `cancelled`; `ward` is the ward that truncated it. `answer` is
     what `done` was given where that is no text, and unset where it is `text`. Where the text is what the crystal said
-    in the last turn, `last` says the rest of that turn: nothing is recorded twice. `attachments` are the files that
-    its gates gave to go with the answer.
+    in the last turn, `last` says the rest of that turn: nothing is recorded twice. One that was cut off is `answer`,
+    and `text` says behind it that it was. `attachments` are the files that its gates gave to go with the answer.
     """
 
     sender: str
@@ -92,7 +95,7 @@ class AgentStreamCompleted(Entry, frozen=True, kw_only=True):
 
 
 class Utterance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the crystal answered in a turn. Tool calls keep the provider's ids and text.
+    """What the crystal answered in a turn, and why that ends. Tool calls keep the provider's ids and text.
 
     Where the first call's text is what its `AgentToolCall` already has, as compact JSON, it is left empty here.
     """
@@ -104,6 +107,7 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     duration_ms: float
     model: str | None = None
     opaque: str | None = None
+    finish: Finish | None = None
 
 
 class AgentToolCall(Entry, frozen=True, kw_only=True, omit_defaults=True):

@@ -14,17 +14,17 @@ from msgspec import UNSET
 from branches.agents.approval import Answer, ask_approval, ask_person
 from branches.agents.budget import REPLY_TOKENS
 from branches.agents.cantrip import Cantrip
-from branches.agents.circle import CodeCall, Done, GateCall, Observation, as_text
+from branches.agents.circle import CodeCall, Done, GateCall, Intended, Observation, as_text
 from branches.agents.code import CodeHost, CodeRun, code_run
 from branches.agents.context import EntityContext
-from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, invoke, validate
+from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, invoke, validate
 from branches.agents.deadline import Deadline
 from branches.agents.folds import Folds
 from branches.agents.gathering import gather
 from branches.agents.internal import EntityCast
 from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, gate_key, stream_id, turn_id, turn_key
 from branches.agents.retrying import UNREACHABLE, MayPass
-from branches.agents.steps import Said, code_step, ending, failure, utterance
+from branches.agents.steps import Said, code_step, ending, failure, last_words, utterance
 from branches.agents.surroundings import Surroundings
 from branches.agents.workspace import PastCode, Workspace
 from branches.attachment import Attachment
@@ -127,9 +127,10 @@ class Episode:
             thinking=response.thinking,
             thought_stream=thought.id if thought is not None and thought.begun else None,
             duration_ms=_milliseconds_since(started),
-            first=self._first_call(response.tool_calls),
+            first=self._first_call(response),
             model=response.model,
             opaque=response.opaque,
+            finish=response.finish,
         )
         return utterance(said)
 
@@ -147,14 +148,14 @@ class Episode:
                 raise
             raise CrystalError(UNREACHABLE, "the crystal's own work on the request was cancelled") from None
 
-    def _first_call(self, tool_calls: tuple[ToolCall, ...]) -> dict[str, Any] | None:
+    def _first_call(self, response: CrystalResponse) -> dict[str, Any] | None:
         """The arguments of the first call, if all that comes next is that others are asked to do it.
 
         It is then recorded together with the utterance: one write less to wait for in every turn. The loop finds the
         call recorded, as it does after a restart.
         """
-        circle = self.cantrip.circle
-        intended = circle.read(tool_calls[0]) if tool_calls and tool_calls[0].arguments else None
+        circle, calls = self.cantrip.circle, response.tool_calls
+        intended = next(circle.read_all(calls, response.finish)) if calls and calls[0].arguments else None
         if not isinstance(intended, GateCall) or circle.is_guarded(intended.gate):
             return None
         if any(gate.name == intended.gate for gate in circle.outward):
@@ -197,9 +198,9 @@ class Episode:
         said = msgspec.convert(step.payload, Said)
         self._surroundings.budget.settle(id, said.usage)
         context.utter(said.content, said.tool_calls, said.usage, said.model, said.opaque)
-        outcomes = await self._together(turn, said.tool_calls, ctx) if cantrip.circle.independent else {}
-        for index, tool_call in enumerate(said.tool_calls):
-            intended = cantrip.circle.read(tool_call)
+        calls = tuple(cantrip.circle.read_all(said.tool_calls, said.finish))
+        outcomes = await self._together(turn, calls, ctx) if cantrip.circle.independent else {}
+        for index, intended in enumerate(calls):
             if isinstance(intended, Done):
                 context.observe(intended.observation)
                 return _terminated(intended.answer)
@@ -217,7 +218,7 @@ class Episode:
                 observation = intended
             self._see(observation)
         if not said.tool_calls and not cantrip.requires_done:
-            return ending(said.content or "", "terminated")
+            return ending(how="terminated", **last_words(said))
         return None
 
     async def _pass(self, call: GateCall, key: str, ctx: Context) -> Step:
@@ -253,11 +254,10 @@ class Episode:
         finally:
             self._surroundings.look()
 
-    async def _together(self, turn: int, tool_calls: Sequence[ToolCall], ctx: Context) -> dict[int, Step]:
+    async def _together(self, turn: int, calls: Sequence[Intended], ctx: Context) -> dict[int, Step]:
         """The outcomes of gate calls that do not wait for each other, by their place in the utterance (CIRCLE-7)."""
         passing: dict[int, GateCall] = {}
-        for index, tool_call in enumerate(tool_calls):
-            intended = self.cantrip.circle.read(tool_call)
+        for index, intended in enumerate(calls):
             if isinstance(intended, Done):
                 break
             if isinstance(intended, GateCall):

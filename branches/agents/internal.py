@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from branches.agents.crystal import Sampling, ToolCall, ToolChoice, Usage
+from branches.agents.crystal import Finish, Sampling, ToolCall, ToolChoice, Usage
 from branches.agents.entries import LastTurn
 from branches.agents.folding import Folding
 from branches.agents.gates import GateDefinition
@@ -114,7 +114,7 @@ class CrystalRetried(Entry, frozen=True, kw_only=True):
 class AgentUtterance(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """What the crystal answered in this turn. Tool calls keep the provider's ids and text.
 
-    `model` and `opaque` are those of the `CrystalResponse`.
+    `model`, `opaque` and `finish` are those of the `CrystalResponse`.
 
     An answer that begins with a gate served elsewhere stands in that `AgentToolCall`, and one that ends the episode
     by its text in the `AgentResponse`; `utterance_in` finds it in each of them.
@@ -128,6 +128,7 @@ class AgentUtterance(Entry, frozen=True, kw_only=True, omit_defaults=True):
     duration_ms: float
     model: str | None = None
     opaque: str | None = None
+    finish: Finish | None = None
 
 
 class CrystalFailed(Entry, frozen=True, kw_only=True):

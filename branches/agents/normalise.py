@@ -13,8 +13,9 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from branches.agents.crystal import CrystalError, CrystalResponse, ToolCall, Usage
+from branches.agents.crystal import CrystalError, CrystalResponse, Finish, ToolCall, Usage
 
+_LENGTHS: Final = ("length", "model_length", "max_tokens")
 _CODES: Final = {401: "unauthorized", 403: "unauthorized", 404: "not_found", 408: "unavailable", 429: "rate_limited"}
 
 
@@ -32,11 +33,13 @@ def openai_response(raw: Mapping[str, Any]) -> CrystalResponse:
     content, finish = _text(message.get("content")), choice.get("finish_reason")
     tool_calls = _tool_calls(message)
     refusal = _text(message.get("refusal"))
-    if refusal and not content and not tool_calls:
+    if finish == "error":
+        raise _reported(_mapping(choice.get("error")))
+    if refusal:
         raise CrystalError("refused", f"the model declined: {refusal}")
     if finish == "content_filter":
         raise CrystalError("refused", "the provider's content filter stopped the answer")
-    if finish == "length" and not content and not tool_calls:
+    if finish in _LENGTHS and not content and not tool_calls:
         raise CrystalError(
             "invalid_response", "the answer was cut off before it said anything: allow more with `max_tokens`"
         )
@@ -47,6 +50,7 @@ def openai_response(raw: Mapping[str, Any]) -> CrystalResponse:
         tool_calls=tool_calls,
         usage=_usage(_mapping(raw.get("usage"))),
         thinking=_text(message.get("reasoning_content")) or _text(message.get("reasoning")),
+        finish=_finish(finish, calls=bool(tool_calls)),
     )
 
 
@@ -118,6 +122,11 @@ def _text(value: Any) -> str | None:
         parts = (_mapping(part).get("text") for part in cast("list[Any]", value))
         value = "".join(part for part in parts if isinstance(part, str))
     return value if isinstance(value, str) and value else None
+
+
+def _finish(told: Any, *, calls: bool) -> Finish:
+    """Servers have many words for an answer that is whole, and say of calls too that they have stopped."""
+    return "length" if told in _LENGTHS else "tool_calls" if calls else "stop"
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from branches.agents.circle import Circle, CodeCall, Done, GateCall, Observation
+from branches.agents.circle import Circle, CodeCall, Done, Intended, Observation
 from branches.agents.context import EntityContext
 from branches.agents.entries import AgentToolFault, AgentToolResult
 from branches.agents.folding import Folding
@@ -82,9 +82,9 @@ def fold_episode(
             folded = past.folds[utterance.turn]
             context.fold(folded.kept, folded.summary, cast.folding or Folding(), folded.context_limit)
         context.utter(utterance.content, utterance.tool_calls, utterance.usage, utterance.model, utterance.opaque)
-        for index, call in enumerate(utterance.tool_calls):
+        for index, intended in enumerate(circle.read_all(utterance.tool_calls, utterance.finish)):
             id = gate_call_id(run, utterance.turn, index)
-            seen = _observed(circle.read(call), past, id)
+            seen = _observed(intended, past, id)
             if seen is None:
                 break
             observation, ended = seen
@@ -100,9 +100,7 @@ def fold_episode(
     return past
 
 
-def _observed(
-    intended: GateCall | CodeCall | Done | Observation, past: PastEpisode, id: str
-) -> tuple[Observation, bool] | None:
+def _observed(intended: Intended, past: PastEpisode, id: str) -> tuple[Observation, bool] | None:
     """What the entity saw of a call, and whether the episode ended there; None if the call has no outcome."""
     if isinstance(intended, Done):
         return intended.observation, True

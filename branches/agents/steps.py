@@ -8,13 +8,17 @@ import msgspec
 from msgspec import UNSET
 
 from branches.agents.code import CodeRun
-from branches.agents.crystal import ToolCall, Usage
+from branches.agents.crystal import Finish, ToolCall, Usage, is_cut
 from branches.agents.entries import AgentResponse, AgentToolFault, AgentToolResult
 from branches.agents.internal import CodeReturned, ContextFolded, EntityReturned, GateReturned
 from branches.agents.naming import CODE, CRYSTAL, FOLD, LOOP
 from policies import InvalidPayload, Step, action_result, error_result
 
 UTTERANCE: Final = "utterance"
+_CUT: Final = {
+    "length": "(The answer was cut off here: it reached its limit of tokens.)",
+    "other": "(The answer was cut off here by its provider.)",
+}
 FOLDED_FIELDS: Final = ("turn", "through", "kept", "context_limit", "summary", "usage")
 GateOutcome = AgentToolResult | AgentToolFault | GateReturned | EntityReturned
 
@@ -36,10 +40,22 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     first: dict[str, Any] | None = None
     model: str | None = None
     opaque: str | None = None
+    finish: Finish | None = None
+
+
+def last_words(said: Said) -> dict[str, Any]:
+    """The text that ends an episode, as the fields `text` and `answer` of its ending.
+
+    People are told of one that was cut off that it was; the answer itself is what the crystal said.
+    """
+    text = said.content or ""
+    if not is_cut(said.finish):
+        return {"text": text}
+    return {"text": f"{text}\n\n{_CUT[said.finish or 'other']}", "answer": text}
 
 
 def ending(text: str, how: str, ward: str | None = None, answer: Any = UNSET) -> Step:
-    """How an episode ended, as the step that becomes its `AgentResponse`. `answer` is one that is no text."""
+    """How an episode ended, as the step that becomes its `AgentResponse`. `answer` is one that `text` is not."""
     told = {} if answer is UNSET else {"answer": answer}
     return action_result(LOOP, {"text": text, "ending": how, "ward": ward, **told})
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from branches.agents.crystal import is_cut
 from branches.agents.entries import AgentResponse, AgentToolCall, LastTurn, Utterance
 from branches.agents.gate import thaw
 from branches.agents.internal import AgentUtterance, EntityReturned
@@ -29,6 +30,7 @@ def utterance_entry(said: Said, run: str, turn: int) -> AgentUtterance:
         duration_ms=said.duration_ms,
         model=said.model,
         opaque=said.opaque,
+        finish=said.finish,
     )
 
 
@@ -45,6 +47,7 @@ def calling_entry(said: Said, arguments: Mapping[str, Any], run: str, turn: int,
         duration_ms=said.duration_ms,
         model=said.model,
         opaque=said.opaque,
+        finish=said.finish,
     )
     return AgentToolCall(
         correlation_id=gate_call_id(run, turn, 0),
@@ -57,7 +60,14 @@ def calling_entry(said: Said, arguments: Mapping[str, Any], run: str, turn: int,
 
 def last_turn(said: Said, turn: int) -> LastTurn:
     """What was said beside the text that ends the episode."""
-    return LastTurn(turn=turn, usage=said.usage, duration_ms=said.duration_ms, model=said.model, opaque=said.opaque)
+    return LastTurn(
+        turn=turn,
+        usage=said.usage,
+        duration_ms=said.duration_ms,
+        model=said.model,
+        opaque=said.opaque,
+        finish=said.finish,
+    )
 
 
 def said_in(entry: AgentUtterance) -> Said:
@@ -69,6 +79,7 @@ def said_in(entry: AgentUtterance) -> Said:
         duration_ms=entry.duration_ms,
         model=entry.model,
         opaque=entry.opaque,
+        finish=entry.finish,
     )
 
 
@@ -97,17 +108,19 @@ def utterance_in(record: Record[Entry]) -> AgentUtterance | None:
                 duration_ms=said.duration_ms,
                 model=said.model,
                 opaque=said.opaque,
+                finish=said.finish,
             )
         case AgentResponse(last=LastTurn() as last) | EntityReturned(last=LastTurn() as last):
             return AgentUtterance(
                 run=run if isinstance(entry, AgentResponse) else record.correlation_id or "",
                 turn=last.turn,
-                content=entry.text,
+                content=entry.answer if is_cut(last.finish) else entry.text,
                 tool_calls=(),
                 usage=last.usage,
                 duration_ms=last.duration_ms,
                 model=last.model,
                 opaque=last.opaque,
+                finish=last.finish,
             )
         case _:
             return None

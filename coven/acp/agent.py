@@ -145,10 +145,11 @@ class CovenAgent:
 
 def _stopped(final: FinalResponseEvent) -> PromptResponse:
     """The reason as the protocol has it; what it has no word for stands beside it. Raises `RequestError`."""
-    told = {"coven": {"ending": final.ending, "ward": final.ward}}
+    told = {"coven": {"ending": final.ending, "ward": final.ward, "finish": final.finish}}
     match final.ending:
         case "terminated":
-            return PromptResponse(stop_reason="end_turn", field_meta=told)
+            reason = "max_tokens" if final.finish == "length" else "end_turn"
+            return PromptResponse(stop_reason=reason, field_meta=told)
         case "truncated":
             reason = "max_tokens" if final.ward == _TOKENS else "max_turn_requests"
             return PromptResponse(stop_reason=reason, field_meta=told)

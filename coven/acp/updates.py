@@ -49,7 +49,8 @@ _SHOWN: Final = 20_000
 class Updates:
     """Turns events into updates. What children say is left out, what they do is shown.
 
-    The answer that `done` was given is told as text, unless the last turn said just that.
+    The answer that `done` was given is told as text, unless the last turn said just that; of one that begins with it
+    only the rest, for example that the text was cut off.
     """
 
     def __init__(self) -> None:
@@ -84,7 +85,8 @@ class Updates:
                     raw_output=msgspec.to_builtins(event.result),
                 )
             case FinalResponseEvent(depth=0, ending="terminated") if event.text != self._texts.newest:
-                yield from map(update_agent_message_text, self._texts.add(event.text, anew=True))
+                rest = event.text.removeprefix(self._texts.newest)
+                yield from map(update_agent_message_text, self._texts.add(rest, anew=rest == event.text))
             case _:
                 pass
 

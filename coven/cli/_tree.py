@@ -91,6 +91,8 @@ def _label(turn: Turn, prices: Mapping[str, Price]) -> RenderableType:
         label.append(f"  {usage.prompt:,} + {usage.completion:,} tokens{cached}", "dim")
         if cost := dollars(cost_of((turn,), prices)):
             label.append(f"  {cost}", "dim")
+    if turn.finish in ("length", "other"):
+        label.append(f"  cut off ({turn.finish})", "yellow")
     if turn.reward is not None:
         label.append(f"  reward {turn.reward:g}", "yellow")
     if turn.ending is not None:

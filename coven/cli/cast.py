@@ -33,6 +33,8 @@ def cast(
     Without a coven.yaml the answer comes from the first crystal whose key is set, else from rehearsal, with read-only
     gates over the current folder (done, fs.read_text, fs.list_dir), and nothing is kept.
 
+    An answer that was cut off is printed as far as it came, with a warning on standard error.
+
     Exit codes: 0 it ended well, 1 it failed or was truncated, 2 wrong usage, 130 it was cancelled.
 
     Examples:
@@ -49,6 +51,7 @@ def cast(
     """
     import msgspec
 
+    from branches.agents.crystal import is_cut
     from coven.answers import answer_of
     from coven.asking import ask, read_intent
     from coven.recipe import Changes, find_recipe
@@ -76,6 +79,9 @@ def cast(
     else:
         how = f"{ended.ending} by {ended.ward}" if ended.ward else ended.ending
         tell(f"coven: the episode was {how}: {ended.error}" if ended.ending != "failed" else f"coven: {ended.error}")
+    if is_cut(ended.finish):
+        why = "at its limit of tokens (`max_tokens`)" if ended.finish == "length" else "by its provider"
+        tell(f"coven: the answer was cut off {why}")
     if not as_json:
         for each in ended.attachments:
             tell(f"attached: {each.name}, {each.media_type}, {len(each.body):,} bytes; with --json its bytes are there")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, Usage
+from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, Finish, ToolCall, Usage
 from branches.agents.gates import EXECUTE
 from branches.agents.normalise import http_error, openai_response
 from branches.agents.retrying import UNREACHABLE
@@ -93,9 +93,11 @@ class ScriptedCrystal:
         )
 
 
-def says(text: str, *, usage: Usage | None = None, thinking: str | None = None) -> CrystalResponse:
-    """An answer that is text only."""
-    return CrystalResponse(content=text, usage=usage or Usage(), thinking=thinking)
+def says(
+    text: str, *, usage: Usage | None = None, thinking: str | None = None, finish: Finish = "stop"
+) -> CrystalResponse:
+    """An answer that is text only; with `finish="length"` one that was cut off."""
+    return CrystalResponse(content=text, usage=usage or Usage(), thinking=thinking, finish=finish)
 
 
 def calls(
@@ -103,13 +105,19 @@ def calls(
     text: str | None = None,
     usage: Usage | None = None,
     thinking: str | None = None,
+    finish: Finish = "tool_calls",
 ) -> CrystalResponse:
-    """An answer that calls gates by name; arguments are a mapping, or JSON text as it stands."""
+    """An answer that calls gates by name; arguments are a mapping, or JSON text as it stands.
+
+    With `finish="length"` it was cut off, in or behind the last call.
+    """
     tool_calls = tuple(
         ToolCall(f"call_{n}", gate, given if isinstance(given, str) else msgspec.json.encode(given).decode())
         for n, (gate, given) in enumerate(gates, 1)
     )
-    return CrystalResponse(content=text, tool_calls=tool_calls, usage=usage or Usage(), thinking=thinking)
+    return CrystalResponse(
+        content=text, tool_calls=tool_calls, usage=usage or Usage(), thinking=thinking, finish=finish
+    )
 
 
 def finishes(answer: Any) -> CrystalResponse:

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, Usage
+from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, Finish, ToolCall, Usage
 from leaves.crystals._hearing import Piece, Thoughts
 from leaves.crystals._images import encoded
 from leaves.crystals._kept import Block, keep, restore
@@ -17,6 +17,13 @@ from leaves.crystals._transcript import Exchange, Said, transcript
 
 _EPHEMERAL: Final = {"type": "ephemeral"}
 _USED: Final = ("text", "tool_use", "thinking", "redacted_thinking")
+_FINISHES: Final[Mapping[str, Finish]] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
@@ -122,7 +129,8 @@ def read(message: Mapping[str, Any], built: Built, model: str) -> CrystalRespons
     reason = message.get("stop_reason")
     if reason == "refusal":
         details = cast("Mapping[str, Any]", message.get("stop_details") or {})
-        raise CrystalError("refused", f"the model declined: {details.get('explanation') or details.get('category')}")
+        why = details.get("explanation") or details.get("category") or "it does not say why"
+        raise CrystalError("refused", f"the model declined: {why}")
     if not content and not calls:
         raise _silent(reason)
     kept = [_kept(block) for block in blocks if block.get("type") in _USED and block.get("text") != ""]
@@ -133,6 +141,7 @@ def read(message: Mapping[str, Any], built: Built, model: str) -> CrystalRespons
         thinking="\n\n".join(filter(None, thoughts)) or None,
         model=model,
         opaque=keep(kept, built.digest),
+        finish=_FINISHES.get(reason or "end_turn", "other"),
     )
 
 
@@ -143,7 +152,7 @@ def _kept(block: dict[str, Any]) -> Block:
 
 
 def _silent(reason: object) -> CrystalError:
-    if reason in ("max_tokens", "model_context_window_exceeded"):
+    if _FINISHES.get(str(reason)) == "length":
         return CrystalError(
             "invalid_response", "the answer was cut off before it said anything: allow more with `max_tokens`"
         )

@@ -63,14 +63,14 @@ class CompatibleCrystal(RemoteCrystal):
     async def _ask(self, client: Any, request: CrystalRequest, hearing: Hearing | None) -> CrystalResponse:
         import openai
 
-        names = Names(tool.name for tool in request.tools)
+        names, most = Names(tool.name for tool in request.tools), request.sampling.max_tokens
         with translated(openai, self._title):
             name = self._name = self._name or await self._first_model(client)
             self.model = f"{self.provider}/{name}"
             body = {"model": name, **build(request, self.model, names, cache=self._cache)}
             if hearing is None:
                 answer = await client.chat.completions.create(**body, extra_body=self._extra)
-                return read(answer.model_dump(exclude_none=True, warnings=False), names, self.model)
+                return read(answer.model_dump(exclude_none=True, warnings=False), names, self.model, most)
             assembling = Assembling()
             body |= {"stream": True, "stream_options": {"include_usage": True}}
             async with await client.chat.completions.create(**body, extra_body=self._extra) as stream:
@@ -78,7 +78,7 @@ class CompatibleCrystal(RemoteCrystal):
                     hearing.take(assembling.take(chunk.model_dump(exclude_none=True, warnings=False)))
         if not assembling.complete:
             raise unreachable(self._title, EOFError("the stream ended before the answer did"))
-        return read(assembling.completion, names, self.model)
+        return read(assembling.completion, names, self.model, most)
 
     async def _first_model(self, client: AsyncOpenAI) -> str:
         """The model that the endpoint names first."""

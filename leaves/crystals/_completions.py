@@ -91,15 +91,17 @@ def _arguments(text: str) -> str:
         return _encoder.encode({"unreadable": text}).decode()
 
 
-def read(completion: Mapping[str, Any], names: Names, model: str) -> CrystalResponse:
-    """A completion as a response. Raises what `openai_response` raises."""
+def read(completion: Mapping[str, Any], names: Names, model: str, most: int | None = None) -> CrystalResponse:
+    """A completion as a response; `most` are the tokens that it could have. Raises what `openai_response` raises."""
     response = openai_response(completion)
+    cut = response.finish == "tool_calls" and most is not None and response.usage.completion >= most
     details = completion["choices"][0]["message"].get("reasoning_details")
     return msgspec.structs.replace(
         response,
         tool_calls=tuple(msgspec.structs.replace(call, gate=names.back(call.gate)) for call in response.tool_calls),
         model=model,
         opaque=_encoder.encode(details).decode() if details else None,
+        finish="length" if cut else response.finish,  # some servers tell of calls alone, also where they cut one off
     )
 
 
@@ -112,6 +114,7 @@ class Assembling:
         self._details: dict[Any, dict[str, Any]] = {}
         self._usage: Any = None
         self._finish: Any = None
+        self._error: Any = None
         self._thinks: str | None = None
 
     @property
@@ -125,7 +128,8 @@ class Assembling:
         message: dict[str, Any] = {name: "".join(pieces) for name, pieces in self._texts.items()}
         message["tool_calls"] = [self._calls[index] for index in sorted(self._calls)]
         message["reasoning_details"] = list(self._details.values())
-        return {"choices": [{"message": message, "finish_reason": self._finish}], "usage": self._usage}
+        choice = {"message": message, "finish_reason": self._finish, "error": self._error}
+        return {"choices": [choice], "usage": self._usage}
 
     def take(self, chunk: Mapping[str, Any]) -> Piece:
         """Add a chunk; gives what it brought. Of two names for the same thought the first that came is told."""
@@ -134,6 +138,7 @@ class Assembling:
         choice = choices[0]
         delta = cast("Mapping[str, Any]", choice.get("delta") or {})
         self._finish = choice.get("finish_reason") or self._finish
+        self._error = choice.get("error") or self._error
         for name in ("content", "refusal", "reasoning_content", "reasoning"):
             if isinstance(delta.get(name), str):
                 self._texts.setdefault(name, []).append(delta[name])

@@ -8,14 +8,18 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, Usage
+from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, Finish, ToolCall, Usage
 from leaves.crystals._hearing import Piece
 from leaves.crystals._names import Names
 from leaves.crystals._transcript import Said, transcript
 
 _STRANGER: Final = b"skip_thought_signature_validator"
 """What Google takes in the place of a signature for calls that one of its models did not make."""
-_REFUSED: Final = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY")
+_REFUSED: Final = (
+    *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"),
+    *("ESCALATION", "PUP_LIMITED_DISABLED", "MODEL_ARMOR"),
+)
+_LENGTHS: Final = ("MAX_TOKENS", "CONTINUATION")
 _MODES: Final = {"required": "ANY", "none": "NONE"}
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -173,7 +177,7 @@ class Assembling:
             why = self._finish_message or self._blocked or self._finish
             raise CrystalError("refused", f"the provider's filter stopped the answer: {why}")
         if not content and not self._calls:
-            cut = self._finish == "MAX_TOKENS"
+            cut = self._finish in _LENGTHS
             hint = "the answer was cut off before it said anything: allow more with `max_tokens`"
             raise CrystalError("invalid_response", hint if cut else f"the model answered nothing ({self._finish})")
         signed = any(mark.signature for mark in self._marks)
@@ -189,7 +193,14 @@ class Assembling:
             thinking="".join(self._thoughts) or None,
             model=self._model,
             opaque=_encoder.encode(self._marks).decode() if signed else None,
+            finish=self._ended(),
         )
+
+    def _ended(self) -> Finish:
+        """Of calls too it is said that the model has stopped."""
+        if self._finish == "STOP":
+            return "tool_calls" if self._calls else "stop"
+        return "length" if self._finish in _LENGTHS else "other"
 
 
 def _word(value: Any) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, ToolCall, Usage
+from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, Finish, ToolCall, Usage
 from leaves.crystals._failures import reported
 from leaves.crystals._hearing import Piece, Thoughts
 from leaves.crystals._images import data_url
@@ -111,7 +111,7 @@ def read(response: Mapping[str, Any], names: Names, model: str, stops: Sequence[
             thoughts += [part.get("text") or "" for part in item.get("summary") or ()]
             kept.append({name: item[name] for name in _REASONING if item.get(name) is not None})
     reason = cast("Mapping[str, Any]", response.get("incomplete_details") or {}).get("reason")
-    if reason == "content_filter" or (refusal and not content and not calls):
+    if reason == "content_filter" or refusal:
         raise CrystalError("refused", f"the model declined: {refusal or 'the content filter stopped the answer'}")
     if not content and not calls:
         raise CrystalError("invalid_response", _silent(reason, stopped=stopped))
@@ -124,7 +124,15 @@ def read(response: Mapping[str, Any], names: Names, model: str, stops: Sequence[
         thinking="\n\n".join(filter(None, thoughts)) or None,
         model=model,
         opaque=keep(kept) if _is_readable(kept) else None,
+        finish=_finish(None if stopped else reason, calls=bool(calls)),
     )
+
+
+def _finish(reason: object, *, calls: bool) -> Finish:
+    """Why it ends; what was cut off behind a stop sequence lacks nothing."""
+    if reason is None:
+        return "tool_calls" if calls else "stop"
+    return "length" if reason == "max_output_tokens" else "other"
 
 
 def _silent(reason: object, *, stopped: bool) -> str:

@@ -63,18 +63,22 @@ def _respond(request: CrystalRequest) -> CrystalResponse:
         return _say(
             f"I would call {' and '.join(missing)} for that, but it is not among my gates here.", request, offered
         )
-    return CrystalResponse(tool_calls=tuple(_call(request, n, wish) for n, wish in enumerate(wishes, 1)))
+    return _calling(*(_call(request, n, wish) for n, wish in enumerate(wishes, 1)))
 
 
 def _say(text: str, request: CrystalRequest, offered: set[str]) -> CrystalResponse:
     """Text, or `done` with that text where a gate call is required."""
     if request.tool_choice == "required" and DONE.name in offered:
         return _finish(text, request)
-    return CrystalResponse(content=text)
+    return CrystalResponse(content=text, finish="stop")
 
 
 def _finish(answer: str, request: CrystalRequest) -> CrystalResponse:
-    return CrystalResponse(tool_calls=(_call(request, 1, Wish(DONE.name, {"answer": answer})),))
+    return _calling(_call(request, 1, Wish(DONE.name, {"answer": answer})))
+
+
+def _calling(*calls: ToolCall) -> CrystalResponse:
+    return CrystalResponse(tool_calls=calls, finish="tool_calls")
 
 
 def _call(request: CrystalRequest, number: int, wish: Wish) -> ToolCall:

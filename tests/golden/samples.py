@@ -87,6 +87,10 @@ FOLDER = Path(__file__).parent
 
 _ADDED = {
     "AgentChunk": ("thought",),
+    "AgentResponse": ("attachments", "last.finish"),
+    "AgentToolCall": ("said.finish",),
+    "AgentUtterance": ("finish",),
+    "EntityReturned": ("last.finish",),
     "AgentThought": ("stream",),
     "ChatActivity": ("stream",),
     "ChatChunk": ("thought",),
@@ -201,6 +205,35 @@ SAMPLES: dict[str, tuple[Entry, ...]] = {
             usage=Usage(prompt=10, completion=5, cached=1),
             duration_ms=12.5,
         ),
+        AgentUtterance(
+            run="run-1",
+            turn=1,
+            content="Once upon a",
+            tool_calls=(),
+            usage=Usage(prompt=10, completion=5),
+            duration_ms=12.5,
+            finish="length",
+        ),
+        AgentToolCall(
+            correlation_id="c-1",
+            tool_name="fs.list_dir",
+            arguments={"path": "."},
+            said=Utterance(
+                turn=1,
+                content=None,
+                tool_calls=(ToolCall("t1", "fs.list_dir", ""),),
+                usage=Usage(prompt=10, completion=5),
+                duration_ms=12.5,
+                finish="tool_calls",
+            ),
+        ),
+        AgentResponse(
+            sender="agents",
+            text="Once upon a (cut off)",
+            answer="Once upon a",
+            last=LastTurn(turn=1, usage=Usage(prompt=3), duration_ms=2.0, finish="length"),
+        ),
+        EntityReturned(text="two", last=LastTurn(turn=1, usage=Usage(prompt=3), duration_ms=2.0, finish="stop")),
         CrystalFailed(run="run-1", turn=1, error="overloaded", code="unavailable", duration_ms=3.0),
         GateCalled(scope="run-1", gate="echo", arguments={"text": "hi"}, attempt=2, denied=True),
         GateReturned(result="hi"),
@@ -280,8 +313,16 @@ def registries() -> dict[str, EntryRegistry]:
 
 def path_of(journal: str, sample: Entry) -> Path:
     """Where the golden file of a sample stands: each kind has one a version, and one with what was added to that."""
-    added = "".join(f"+{name}" for name in _ADDED.get(sample.kind(), ("attachments",)) if getattr(sample, name, None))
+    names = _ADDED.get(sample.kind(), ("attachments",))
+    added = "".join(f"+{name.rpartition('.')[2]}" for name in names if _has(sample, name))
     return FOLDER / journal / f"{sample.kind()}{added}.v{sample.schema_version}.json"
+
+
+def _has(sample: object, name: str) -> bool:
+    """Whether a sample has something in a field, or in one of a struct in it."""
+    for each in name.split("."):
+        sample = getattr(sample, each, None)
+    return bool(sample)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from branches.agents.crystal import Usage
+from branches.agents.crystal import Finish, Usage
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="event", omit_defaults=True):
@@ -87,12 +87,16 @@ class ToolResultEvent(Event, frozen=True, kw_only=True):
 
 
 class FinalResponseEvent(Event, frozen=True, kw_only=True):
-    """An episode is over, as its asker sees it; the fields are those of `AgentResponse`."""
+    """An episode is over, as its asker sees it; the fields are those of `AgentResponse`.
+
+    `finish` says why the text ends that ended it, where one did: `length` or `other` that it was cut off.
+    """
 
     text: str
     answer: Any = UNSET
     ending: str = "terminated"
     ward: str | None = None
+    finish: Finish | None = None
 
 
 AnyEvent = (

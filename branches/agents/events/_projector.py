@@ -134,7 +134,7 @@ class Events:
         thought, self._thoughts = "".join(self._thoughts), []
         yield from self._speech.finish(run, thought, said.content or "")
         yield run.uses(said.usage)
-        run.tool_calls = said.tool_calls
+        run.says(said.tool_calls, said.finish)
         yield from self._go_on(run)
 
     def _go_on(self, run: Running) -> Iterator[AnyEvent]:
@@ -143,8 +143,7 @@ class Events:
         Calls that are independent do not wait; only the end does.
         """
         while run.read < len(run.tool_calls):
-            tool_call, id = run.tool_calls[run.read], run.call_id(run.read)
-            intended = run.circle.read(tool_call)
+            (tool_call, intended), id = run.tool_calls[run.read], run.call_id(run.read)
             if isinstance(intended, GateCall):
                 calling = self._calls[id] = Calling(run, id, intended)
                 run.held[id] = None
@@ -231,7 +230,12 @@ class Events:
         yield from self._drop(run)
         if run.begun or run.works_for is None:
             yield FinalResponseEvent(
-                **run.whose, text=entry.text, answer=entry.answer, ending=entry.ending, ward=entry.ward
+                **run.whose,
+                text=entry.text,
+                answer=entry.answer,
+                ending=entry.ending,
+                ward=entry.ward,
+                finish=None if entry.last is None else entry.last.finish,
             )
 
     def _drop(self, run: Running) -> Iterator[AnyEvent]:

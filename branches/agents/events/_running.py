@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from branches.agents.circle import GateCall, Observation
-from branches.agents.crystal import ToolCall, Usage
+from branches.agents.circle import GateCall, Intended, Observation
+from branches.agents.crystal import Finish, ToolCall, Usage
 from branches.agents.events._events import (
     StepCompleteEvent,
     StepStartEvent,
@@ -49,7 +49,7 @@ class Running:
         self.step = self.part = self.read = self.out = 0
         self.begun = self.is_open = False
         self.total = Usage()
-        self.tool_calls: tuple[ToolCall, ...] = ()
+        self.tool_calls: tuple[tuple[ToolCall, Intended], ...] = ()
         self.held: dict[str, None] = {}
 
     def __repr__(self) -> str:
@@ -96,6 +96,10 @@ class Running:
         if self.is_open:
             self.is_open = False
             yield StepCompleteEvent(**self.whose, step=self.step)
+
+    def says(self, tool_calls: tuple[ToolCall, ...], finish: Finish | None) -> None:
+        """Its crystal has answered, and calls these."""
+        self.tool_calls = tuple(zip(tool_calls, self.circle.read_all(tool_calls, finish), strict=True))
 
     def uses(self, usage: Usage) -> UsageEvent:
         """A request has used so much."""

@@ -164,8 +164,9 @@ class Draft:
     def _read(self) -> None:
         """What each tool call came to, in its order. What never left the circle is read from the utterance again."""
         part, waiting = self._parts[0], False
-        for index, call in enumerate(self.tool_calls):
-            intended = self.run.circle.read(call)
+        finish = None if self._said is None else self._said.finish
+        read = self.run.circle.read_all(self.tool_calls, finish)
+        for index, (call, intended) in enumerate(zip(self.tool_calls, read, strict=True)):
             if isinstance(intended, CodeCall):
                 part = self._read_code(intended, self.call_id(index), part)
             elif isinstance(intended, GateCall):
@@ -235,6 +236,7 @@ class Draft:
             images=self._images if number == 0 else (),
             session=self.run.session,
             model=None if said is None else said.model,
+            finish=None if said is None else said.finish,
         )
 
     def _utterance(self, said: AgentUtterance) -> str:

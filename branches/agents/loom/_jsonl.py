@@ -42,7 +42,7 @@ class _Line(Turn, frozen=True, kw_only=True):
     call: RootCall | None = None
 
 
-_OWN = ("ending", "reason", "result", "error", "intent", "session", "model", "images", "call")
+_OWN = ("ending", "reason", "result", "error", "intent", "session", "model", "finish", "images", "call")
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(_Line)
 

@@ -56,7 +56,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     The last turn of an episode has an `ending`: `terminated`, `truncated`, `failed` or `cancelled`; the `reason` of all
     but the first (the ward that truncated it, the error that failed it), and the `result` of the episode. The first one
     has its `intent`, and the `images` that came with it. `error` is what code threw. `model` is what wrote the
-    utterance, as `provider/model`, where its crystal tells. `reward` is the newest that was given.
+    utterance, as `provider/model`, and `finish` why that ends (`stop`, `tool_calls`, or cut off: `length`, `other`),
+    where its crystal tells. `reward` is the newest that was given.
     """
 
     id: str
@@ -79,6 +80,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     session: str | None = None
     model: str | None = None
     images: tuple[Shown, ...] = ()
+    finish: str | None = None
 
 
 def _refuse(turn: Turn, name: str, *_: object) -> NoReturn:

@@ -18,6 +18,12 @@ _KNOWN: Final = {
     "output_config", "metadata", "cache_control",
 }  # fmt: skip
 _TYPES: Final = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error"}
+_REASONS: Final = {
+    "refusal": "refusal",
+    "blocked": "refusal",
+    "length": "max_tokens",
+    "broken_off": "pause_turn",
+}
 _NO_FORCE: Final = ("5-5", "5-1")
 _BREAKPOINTS: Final = 4
 _IMAGE: Final = 5 * 1024 * 1024
@@ -199,8 +205,9 @@ def _usage(reply: Reply) -> dict[str, int]:
 
 
 def _stop(reply: Reply) -> dict[str, Any]:
-    reason = {"refusal": "refusal", "blocked": "refusal", "length": "max_tokens"}.get(reply.finish)
-    details = {"type": "refusal", "category": "cyber", "explanation": reply.message} if reason == "refusal" else None
+    reason = _REASONS.get(reply.finish)
+    explained = reason == "refusal" and reply.message
+    details = {"type": "refusal", "category": "cyber", "explanation": reply.message} if explained else None
     return {"stop_reason": reason or ("tool_use" if reply.calls else "end_turn"), "stop_details": details}
 
 

@@ -96,7 +96,7 @@ class CompletionsFormat:
             message |= {"reasoning": reply.thinking, "reasoning_details": [_detail(reply.thinking)]}
         if reply.calls:
             message["tool_calls"] = [self._call(index, *call) for index, call in enumerate(reply.calls)]
-        choice = {"index": 0, "message": message, "finish_reason": _finish(reply)}
+        choice = {"index": 0, "message": message, "finish_reason": _finish(reply), **_error(reply)}
         return {**self._head(body, "chat.completion"), "choices": [choice], "usage": _usage(reply)}
 
     def _call(self, index: int, name: str, arguments: str) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class CompletionsFormat:
             error = {"code": 502, "message": reply.message}
             yield event({**self._head(body, "chat.completion.chunk"), "error": error, "choices": []})
             return
-        yield self._chunk(body, [{"index": 0, "delta": {}, "finish_reason": _finish(reply)}])
+        yield self._chunk(body, [{"index": 0, "delta": {}, "finish_reason": _finish(reply), **_error(reply)}])
         yield event({**self._head(body, "chat.completion.chunk"), "choices": [], "usage": _usage(reply)})
         yield event("[DONE]")
 
@@ -153,8 +153,12 @@ def _sign(text: str) -> str:
 
 
 def _finish(reply: Reply) -> str:
-    odd = {"blocked": "content_filter", "length": "length"}.get(reply.finish)
+    odd = {"blocked": "content_filter", "length": "length", "broken_off": "error"}.get(reply.finish)
     return odd or ("tool_calls" if reply.calls else "stop")
+
+
+def _error(reply: Reply) -> dict[str, Any]:
+    return {"error": {"code": 502, "message": reply.message}} if reply.finish == "broken_off" else {}
 
 
 def _usage(reply: Reply) -> dict[str, Any]:

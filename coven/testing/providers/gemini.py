@@ -16,6 +16,7 @@ _PATH: Final = re.compile(r".*/models/[^/:]+:(generateContent|streamGenerateCont
 _NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.-]{0,63}")
 _STRANGER: Final = base64.urlsafe_b64encode(b"skip_thought_signature_validator").decode()
 _WRONG_KEY: Final = "API key not valid. Please pass a valid API key."
+_FINISHES: Final = {"blocked": "SAFETY", "length": "MAX_TOKENS", "broken_off": "OTHER"}
 _REASONS: Final = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
 
 
@@ -88,7 +89,7 @@ class GeminiFormat:
     def _chunk(self, parts: list[dict[str, Any]], reply: Reply, *, last: bool = True) -> dict[str, Any]:
         candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
         if last:
-            candidate["finishReason"] = {"blocked": "SAFETY", "length": "MAX_TOKENS"}.get(reply.finish, "STOP")
+            candidate["finishReason"] = _FINISHES.get(reply.finish, "STOP")
         return {"candidates": [candidate], "usageMetadata": _usage(reply), "responseId": f"r{self._made}"}
 
     def _parts(self, reply: Reply) -> list[dict[str, Any]]:

@@ -12,7 +12,8 @@ import msgspec
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """One answer. `calls` are names, as they are on the wire, with arguments as JSON text.
 
-    `finish` says why it ends: `refusal` is the model's own, `blocked` that of a filter, `length` the limit of tokens.
+    `finish` says why it ends: `refusal` is the model's own, `blocked` that of a filter, `length` the limit of tokens,
+    and `broken_off` the service's for any other reason.
     With a `status` it is an error, and with `error_within` one that comes in the middle of a stream. `breaks_after`
     closes the connection behind so many bytes of the body; with `half_closes` the server sends no more, and listens
     until the asker closes its side. Nothing is sent before `hold` is set. `given_up` is set when the asker closes the
@@ -22,7 +23,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     text: str | None = None
     calls: tuple[tuple[str, str], ...] = ()
     thinking: str | None = None
-    finish: Literal["normal", "refusal", "blocked", "length"] = "normal"
+    finish: Literal["normal", "refusal", "blocked", "length", "broken_off"] = "normal"
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0

@@ -14,6 +14,7 @@ _KNOWN: Final = {
     "model", "input", "instructions", "tools", "tool_choice", "max_output_tokens", "temperature", "top_p", "stream",
     "store", "include", "reasoning",
 }  # fmt: skip
+_REASONS: Final = {"blocked": "content_filter", "length": "max_output_tokens", "broken_off": "max_messages"}
 _LONGEST_ID: Final = 64
 
 
@@ -97,7 +98,7 @@ class ResponsesFormat:
         return self._response(body, reply, self._items(reply))
 
     def _response(self, body: Mapping[str, Any], reply: Reply, items: list[dict[str, Any]]) -> dict[str, Any]:
-        reason = {"blocked": "content_filter", "length": "max_output_tokens"}.get(reply.finish)
+        reason = _REASONS.get(reply.finish)
         return {
             "id": f"resp_{self._made}",
             "object": "response",

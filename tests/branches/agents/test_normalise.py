@@ -25,7 +25,7 @@ def call(**fields: Any) -> dict[str, Any]:
 def test_text_and_usage() -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}}
     raw = completion({"role": "assistant", "content": "hello", "tool_calls": []}, usage=usage, model="m", id="x")
-    assert openai_response(raw) == CrystalResponse(content="hello", usage=Usage(10, 5, 4))
+    assert openai_response(raw) == CrystalResponse(content="hello", usage=Usage(10, 5, 4), finish="stop")
 
 
 def test_tool_calls_keep_their_ids_and_the_text_of_their_arguments() -> None:
@@ -82,9 +82,10 @@ def test_reasoning_is_thinking(field: str) -> None:
     assert (response.content, response.thinking) == ("4", "two and two")
 
 
-def test_a_refusal_is_a_failure_that_says_so() -> None:
+@pytest.mark.parametrize("content", [None, "half a sent"])
+def test_a_refusal_is_a_failure_that_says_so(content: str | None) -> None:
     with pytest.raises(CrystalError, match="the model declined: I cannot help with that") as caught:
-        openai_response(completion({"content": None, "refusal": "I cannot help with that"}))
+        openai_response(completion({"content": content, "refusal": "I cannot help with that"}))
     assert caught.value.code == "refused"
 
 
@@ -95,12 +96,29 @@ def test_what_a_content_filter_stopped_is_refused(content: str | None) -> None:
     assert caught.value.code == "refused"
 
 
-def test_an_answer_that_was_cut_off_stands_unless_it_says_nothing() -> None:
-    assert openai_response(completion({"content": "half a sent"}, "length")).content == "half a sent"
-    assert openai_response(completion({"tool_calls": [call()]}, "length")).tool_calls
+@pytest.mark.parametrize("word", ["length", "model_length", "max_tokens"])
+def test_an_answer_that_was_cut_off_stands_and_says_so_unless_it_says_nothing(word: str) -> None:
+    cut = openai_response(completion({"content": "half a sent"}, word))
+    assert (cut.content, cut.finish) == ("half a sent", "length")
+    cut = openai_response(completion({"tool_calls": [call()]}, word))
+    assert (len(cut.tool_calls), cut.finish) == (1, "length")
     with pytest.raises(CrystalError, match="cut off before it said anything") as caught:
-        openai_response(completion({"content": "", "reasoning": "well"}, "length"))
+        openai_response(completion({"content": "", "reasoning": "well"}, word))
     assert caught.value.code == "invalid_response"
+
+
+@pytest.mark.parametrize("word", ["stop", "tool_calls", "function_call", "eos_token", None])
+def test_whatever_a_server_calls_it_an_answer_that_is_whole_has_stopped_or_waits_for_its_calls(word: Any) -> None:
+    assert openai_response(completion({"content": "hello"}, word)).finish == "stop"
+    assert openai_response(completion({"content": "hello", "tool_calls": [call()]}, word)).finish == "tool_calls"
+
+
+def test_an_error_behind_half_an_answer_is_a_failure() -> None:
+    raw = completion({"content": "half a sent"}, "error")
+    raw["choices"][0]["error"] = {"code": 502, "message": "upstream is gone"}
+    with pytest.raises(CrystalError, match="upstream is gone") as caught:
+        openai_response(raw)
+    assert (caught.value.code, caught.value.status) == ("unavailable", 502)
 
 
 @pytest.mark.parametrize("raw", [{}, {"choices": []}, {"choices": None}, {"choices": [{}]}, {"choices": ["x"]}])
@@ -110,7 +128,7 @@ def test_a_response_without_a_message_is_invalid(raw: dict[str, Any]) -> None:
 
 
 def test_an_empty_message_is_left_to_the_contract() -> None:
-    assert openai_response(completion({"content": None})) == CrystalResponse()
+    assert openai_response(completion({"content": None})) == CrystalResponse(finish="stop")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ CRYSTAL = '''
 import asyncio
 from pathlib import Path
 
+from branches.agents.crystal import CrystalError
 from coven.testing import ScriptedCrystal, calls, fails, finishes, says
 
 

@@ -106,6 +106,19 @@ async def test_what_done_is_given_is_the_answer(opening, scripted) -> None:
         assert not editor.of("tool_call")
 
 
+async def test_a_text_that_was_cut_off_is_told_once_and_says_so(opening, scripted) -> None:
+    scripted('[says("Once upon a", finish="length"), says("time", finish="other")]')
+    async with opening() as (editor, connection, _):
+        session = await new(connection)
+        answer = await ask(connection, session, "go")
+        assert answer.stop_reason == "max_tokens"
+        assert answer.field_meta["coven"]["finish"] == "length"
+        assert editor.text == "Once upon a\n\n(The answer was cut off here: it reached its limit of tokens.)"
+        editor.updates.clear()
+        assert (await ask(connection, session, "go on")).stop_reason == "end_turn"
+        assert editor.text == "time\n\n(The answer was cut off here by its provider.)"
+
+
 async def test_a_gate_that_fails_is_shown_so(opening, scripted) -> None:
     scripted('[calls(("fs.read_text", {"path": "nowhere.md"})), says("no")]')
     async with opening() as (editor, connection, _):

@@ -292,3 +292,49 @@ def test_an_answer_goes_to_a_chat_only_if_the_chat_has_asked(coven, project):
     assert coven("check", "--strict").code == 0
     assert coven("cast", "read notes.md").code == 0
     assert "ChatEfferent" not in coven("journal", "read", "chat").out
+
+
+@pytest.mark.parametrize(
+    ("finish", "why"),
+    [("length", "at its limit of tokens (`max_tokens`)"), ("other", "by its provider")],
+)
+def test_an_answer_that_was_cut_off_is_told_beside_it(coven, scripted, finish, why):
+    """Standard output has the answer as far as it came, and nothing else."""
+    scripted(f'[says("Once upon a", finish="{finish}")]')
+    ran = coven("cast", "--session", "tale", "tell me a story")
+    assert (ran.code, ran.out) == (0, "Once upon a\n")
+    assert ran.err == f"coven: the answer was cut off {why}\n"
+    assert f"cut off ({finish})" in coven("loom", "show", "tale").out
+    assert [turn["finish"] for turn in coven("loom", "show", "tale", "-o", "json").json["turns"]] == [finish]
+
+
+def test_in_a_chat_it_is_told_behind_the_answer(start, scripted):
+    scripted('[says("Once upon a", finish="length")]')
+    running = start("run")
+    running.type("tell me a story")
+    ran = running.end()
+    assert (ran.code, ran.out) == (
+        0,
+        "Once upon a\n\n(The answer was cut off here: it reached its limit of tokens.)\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "finish"),
+    [
+        ('[says("Once upon a", finish="length")]', "length"),
+        ('[says("Once upon a time.")]', "stop"),
+        ('[finishes("Once upon a time.")]', None),
+        ('[fails(400, "no such model")]', None),
+    ],
+)
+def test_json_tells_why_the_text_ends_that_is_the_answer(coven, scripted, script, finish):
+    scripted(script)
+    assert coven("cast", "--json", "tell me a story").json["finish"] == finish
+
+
+def test_what_a_filter_stopped_is_a_failure_that_says_so(coven, scripted):
+    scripted('[CrystalError("refused", "the provider\'s content filter stopped the answer")]')
+    ran = coven("cast", "go")
+    assert (ran.code, ran.out) == (1, "")
+    assert "content filter stopped the answer" in ran.err

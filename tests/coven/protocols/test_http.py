@@ -68,6 +68,12 @@ async def test_a_cast_is_one_episode(serving) -> None:
         assert answer["session"].startswith("cast-")
 
 
+async def test_an_answer_that_was_cut_off_says_so(serving) -> None:
+    async with serving('[says("Once upon a", finish="length")]') as client:
+        answer = (await client.post("/cast", json={"intent": "go"})).json()
+        assert (answer["answer"], answer["ending"], answer["finish"]) == ("Once upon a", "terminated", "length")
+
+
 async def test_files_come_with_an_intent(serving) -> None:
     """Images are shown, text is told, all else is named; and what is no image is told to be none."""
     script = (

@@ -28,7 +28,7 @@ REQUEST = CrystalRequest([Message("user", "hi")])
 async def test_a_scripted_crystal_answers_in_order_and_keeps_the_requests() -> None:
     crystal = ScriptedCrystal([says("one"), calls(("echo", {"text": "two"})), finishes("three")])
     answers = [await crystal.invoke(REQUEST) for _ in range(3)]
-    assert answers[0] == CrystalResponse(content="one")
+    assert answers[0] == CrystalResponse(content="one", finish="stop")
     assert [(c.id, c.gate, json.loads(c.arguments)) for c in answers[1].tool_calls] == [
         ("call_1", "echo", {"text": "two"})
     ]
@@ -118,7 +118,7 @@ async def test_an_answer_may_be_cut_off_half_way() -> None:
 async def test_an_answer_may_stand_as_a_provider_sends_it() -> None:
     raw = {"choices": [{"message": {"content": "hello"}}], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
     crystal = ScriptedCrystal([answers_openai(raw), answers_openai({"choices": []})])
-    assert await crystal.invoke(REQUEST) == CrystalResponse(content="hello", usage=Usage(3, 1))
+    assert await crystal.invoke(REQUEST) == CrystalResponse(content="hello", usage=Usage(3, 1), finish="stop")
     with pytest.raises(CrystalError, match="no message"):
         await crystal.invoke(REQUEST)
 

@@ -57,6 +57,10 @@ class Obedient:
         if len(told.system) > _LONG:
             self._cached.add(told.system)
         calls = _calls(told)
+        if calls and told.most is not None and (asked := _written(calls)) > told.most:
+            name, arguments = calls[-1]
+            cut = arguments[: len(arguments) * told.most // asked]
+            return Reply(calls=((name, cut),), finish="length", prompt_tokens=prompt, completion_tokens=told.most)
         if calls:
             return Reply(thinking="I look.", calls=calls, prompt_tokens=prompt, completion_tokens=9 * len(calls))
         words, finish = re.findall(r"\S+\s*", _cut(_said(told), told.stops)), "normal"
@@ -76,9 +80,20 @@ def _calls(told: Told) -> tuple[tuple[str, str], ...]:
     """A call for each file that it is told to read, or any where one is required."""
     if not told.tools or told.choice == "none" or (told.results and not told.texts):
         return ()
+    if number := re.search(r"With the tool, write all the numbers from 1 to (\d+)", told.texts[-1]):
+        return ((told.tools[0], json.dumps({"path": "n.txt", "text": _numbers(int(number[1]))})),)
     files = [name for text in told.texts if "Read" in text for name in _CALLABLE.findall(text)]
     files = files or (["a.txt"] if told.choice == "required" or "Answer with a tool call" in told.texts[-1] else [])
     return tuple((told.tools[0], json.dumps({"path": name})) for name in files)
+
+
+def _written(calls: tuple[tuple[str, str], ...]) -> int:
+    """How many tokens these calls are: a word is one, and what is around the arguments too."""
+    return sum(8 + len(arguments.split()) for _, arguments in calls)
+
+
+def _numbers(last: int) -> str:
+    return " ".join(str(each) for each in range(1, last + 1))
 
 
 def _said(told: Told) -> str:
@@ -86,7 +101,7 @@ def _said(told: Told) -> str:
     if exact := re.search(r"Say exactly this and nothing else: (.+)", asked):
         return exact[1]
     if number := re.search(r"numbers from 1 to (\d+)", asked):
-        return " ".join(str(each) for each in range(1, int(number[1]) + 1))
+        return _numbers(int(number[1]))
     if "Which number" in asked:
         return ", ".join(re.findall(r"number is (\d+)", told.everything)) or "You said none."
     if "Which password" in asked:

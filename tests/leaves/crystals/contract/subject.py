@@ -7,7 +7,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, Message, Sampling, ToolCall, validate
+from branches.agents.crystal import (
+    CrystalError,
+    CrystalRequest,
+    CrystalResponse,
+    Message,
+    Sampling,
+    ToolCall,
+    is_cut,
+    validate,
+)
 from branches.agents.gates import GateDefinition
 from coven.testing.providers import ProviderServer
 from leaves.crystals._remote import RemoteCrystal
@@ -21,6 +30,15 @@ READ = GateDefinition(
     name="fs.read_text",
     description="Read a file.",
     parameters={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+)
+WRITE = GateDefinition(
+    name="fs.write_text",
+    description="Write a file.",
+    parameters={
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "text": {"type": "string"}},
+        "required": ["path", "text"],
+    },
 )
 SAYS = {"a.txt": "walnut", "b.txt": "heron"}
 Told = Callable[[str], None]
@@ -64,16 +82,19 @@ class Subject:
         assert response.model == asked.model
         assert response.usage.prompt > 0
         assert response.usage.completion > 0
+        assert response.finish is not None
+        if not is_cut(response.finish):
+            assert response.finish == ("tool_calls" if response.tool_calls else "stop")
         assert 0 <= response.usage.cached <= response.usage.prompt
         if streamed:
             assert "".join(pieces) == (response.content or "")
             assert "".join(thoughts) == (response.thinking or "")
         return response
 
-    async def outcome(self, *messages: Message, streamed: bool, sampling: Sampling | None = None) -> Outcome:
+    async def outcome(self, *messages: Message, streamed: bool, **more: Any) -> Outcome:
         """An answer, or the error that came in its place, where either may be right."""
         try:
-            return await self.ask(*messages, streamed=streamed, sampling=sampling)
+            return await self.ask(*messages, streamed=streamed, **more)
         except CrystalError as error:
             return error
 

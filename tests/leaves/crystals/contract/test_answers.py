@@ -17,6 +17,7 @@ async def test_text(subject: Subject, streamed: bool):
     response = await subject.ask(BRIEF, user(EXACTLY), streamed=streamed)
     assert "Caf\u00e9 \u2615 pong" in (response.content or "")
     assert response.tool_calls == ()
+    assert response.finish == "stop"
 
 
 async def test_a_conversation_of_many_messages(subject: Subject, streamed: bool):
@@ -55,12 +56,16 @@ async def test_a_stop_sequence_ends_the_text_before_it(subject: Subject, streame
     """Natively, or cut off by the crystal where the provider has none."""
     count = user("Write the numbers from 1 to 9 in digits, with one space between two of them, and nothing else.")
     sampling = Sampling(max_tokens=MOST, stop=("5", "7"))
-    content = (await subject.ask(BRIEF, count, streamed=streamed, sampling=sampling)).content or ""
-    assert content.split() == ["1", "2", "3", "4"]
+    response = await subject.ask(BRIEF, count, streamed=streamed, sampling=sampling)
+    assert (response.content or "").split() == ["1", "2", "3", "4"]
+    assert response.finish == "stop"
 
 
 async def test_no_more_is_written_than_is_allowed(subject: Subject, streamed: bool):
-    """A model that thinks may have used it all up before it says a word, which is an error that says what to do."""
+    """The answer says that it was cut off there.
+
+    A model that thinks may have used it all up before it says a word, which is an error that says what to do.
+    """
     count = user("Write the numbers from 1 to 500 in digits, with one space between two of them, and nothing else.")
     outcome = await subject.outcome(BRIEF, count, streamed=streamed, sampling=Sampling(max_tokens=40))
     if isinstance(outcome, CrystalError):
@@ -69,6 +74,7 @@ async def test_no_more_is_written_than_is_allowed(subject: Subject, streamed: bo
     else:
         assert "1" in (outcome.content or "")
         assert "500" not in (outcome.content or "")
+        assert outcome.finish == "length"
 
 
 async def test_options_of_the_call_are_taken(subject: Subject, streamed: bool):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
-from branches.agents.crystal import CrystalResponse, Message
-from tests.leaves.crystals.contract.subject import BRIEF, READ, SAYS, Subject, then, user
+from branches.agents.circle import GateCall, circle
+from branches.agents.crystal import CrystalError, CrystalResponse, Message, Sampling
+from branches.agents.wards import Ward
+from tests.leaves.crystals.contract.subject import BRIEF, READ, SAYS, WRITE, Subject, then, user
 
 READ_BOTH = user(
     "Read a.txt and b.txt with the tool, both of them in one go, and then say what they say. Ask me nothing."
@@ -55,6 +57,21 @@ async def test_a_call_is_required_behind_others(subject: Subject, streamed: bool
     again = (*messages, user("Read a.txt once more."))
     response = await subject.ask(*again, tools=(READ,), tool_choice="required", streamed=streamed)
     assert response.tool_calls[0].gate == "fs.read_text"
+
+
+async def test_a_call_that_was_cut_off_is_not_made(subject: Subject, streamed: bool):
+    """Whether what there is of its arguments is valid or not: some providers mend them. And the talk can go on."""
+    asked = (BRIEF, user("With the tool, write all the numbers from 1 to 500, in digits, into the file n.txt."))
+    limit = Sampling(max_tokens=60)
+    outcome = await subject.outcome(*asked, tools=(WRITE,), streamed=streamed, sampling=limit)
+    if isinstance(outcome, CrystalError):
+        assert "max_tokens" in str(outcome)
+        return
+    assert outcome.finish == "length"
+    made = circle(["done", WRITE], [Ward(max_turns=1)]).read_all(outcome.tool_calls, outcome.finish)
+    assert not any(isinstance(each, GateCall) for each in made)
+    messages = then(asked, outcome, "Error: cut_off") if outcome.tool_calls else (*then(asked, outcome), user("Well?"))
+    assert (await subject.ask(*messages, tools=(WRITE,), tool_choice="none", streamed=streamed)).content
 
 
 async def test_no_call_is_wanted(subject: Subject, streamed: bool):

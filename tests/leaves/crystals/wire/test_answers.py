@@ -10,12 +10,14 @@ from branches.agents.crystal import (
     CrystalRequest,
     CrystalResponse,
     Message,
+    Sampling,
     ToolCall,
     Usage,
 )
+from branches.agents.retrying import Retrying
 from coven.testing.providers import ProviderServer, Reply
 from leaves.crystals._remote import RemoteCrystal
-from tests.leaves.crystals.providers import Provider
+from tests.leaves.crystals.providers import LOCAL, OPENROUTER, Provider
 from tests.leaves.crystals.wire.conversation import ASKED, TOOLS, WIRE, ask, then
 
 
@@ -95,6 +97,45 @@ async def test_arguments_that_are_cut_off_stay_for_the_circle_to_refuse(crystal:
     response = await ask(crystal, CrystalRequest(ASKED, TOOLS), True)
     assert response.tool_calls[0].gate == "fs.read_text"
     assert (await ask(crystal, CrystalRequest(then(ASKED, response), TOOLS), True)).content == "Yes."
+
+
+@pytest.mark.parametrize("arguments", ['{"path": "a.t', '{"path": "a.txt"}'])
+async def test_calls_that_were_cut_off_say_so(
+    crystal: RemoteCrystal, server: ProviderServer, streamed: bool, arguments: str
+):
+    """Whether what there is of the last one is valid or not."""
+    server.replies = [Reply(text="I look.", calls=((WIRE, '{"path": "b.txt"}'), (WIRE, arguments)), finish="length")]
+    response = await ask(crystal, CrystalRequest(ASKED, TOOLS), streamed)
+    assert (response.finish, len(response.tool_calls)) == ("length", 2)
+
+
+async def test_calls_that_use_up_all_tokens_were_cut_off(server: ProviderServer, streamed: bool):
+    """Local servers may say that the answer ends with its calls, also where the limit ended it within one."""
+    crystal = LOCAL.make(server.url)
+    request = CrystalRequest(ASKED, TOOLS, sampling=Sampling(max_tokens=9))
+    server.replies = [Reply(calls=((WIRE, "{}"),), completion_tokens=used) for used in (8, 9)]
+    assert [(await ask(crystal, request, streamed)).finish for _ in range(2)] == ["tool_calls", "length"]
+    await crystal.close()
+
+
+async def test_why_an_answer_ends(crystal: RemoteCrystal, server: ProviderServer, streamed: bool):
+    server.replies = [Reply(text="Yes."), Reply(calls=((WIRE, "{}"),)), Reply(text="And th", finish="length")]
+    finishes = [(await ask(crystal, CrystalRequest(ASKED, TOOLS), streamed)).finish for _ in range(3)]
+    assert finishes == ["stop", "tool_calls", "length"]
+
+
+async def test_an_answer_that_is_broken_off_for_another_reason(
+    crystal: RemoteCrystal, provider: Provider, server: ProviderServer, streamed: bool
+):
+    """Chat completions have an error for that, which may pass."""
+    server.replies = [Reply(text="And th", finish="broken_off", message="Overloaded")]
+    request = CrystalRequest(ASKED, TOOLS)
+    if provider in (OPENROUTER, LOCAL):
+        with pytest.raises(CrystalError, match="Overloaded") as caught:
+            await ask(crystal, request, streamed)
+        assert Retrying().allows(caught.value, 1)
+    else:
+        assert (await ask(crystal, request, streamed)).finish == "other"
 
 
 async def test_a_call_is_required(crystal: RemoteCrystal, provider: Provider, server: ProviderServer, streamed: bool):

@@ -28,6 +28,18 @@ async def test_a_refusal_is_an_error(crystal: RemoteCrystal, server: ProviderSer
     assert (caught.value.code, caught.value.status) == ("refused", None)
 
 
+async def test_what_a_filter_stopped_is_an_error_with_all_that_was_said(
+    crystal: RemoteCrystal, server: ProviderServer, streamed: bool
+):
+    """The half of it would stand in the conversation, where providers would refuse whatever comes behind it."""
+    server.replies = [Reply(text="First you", finish="blocked", message="That I do not do."), Reply(finish="blocked")]
+    for _ in range(2):
+        with pytest.raises(CrystalError) as caught:
+            await ask(crystal, CrystalRequest(ASKED), streamed)
+        assert caught.value.code == "refused"
+        assert "None" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("status", "code", "retried"),
     [
