@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from coven.entrance import entrance
 from coven.http.app import ORIGIN, Api
-from coven.http.guard import is_loopback
 from coven.http.server import HttpServer
 from coven.recipe import CannotServe, Recipe
 from coven.running import loop_factory
 from coven.signals import StopSignals
 from coven.terminal import tell
+from leaves.loopback import is_loopback
 from leaves.serving import address_of, listen
 
 TOKEN = "COVEN_HTTP_TOKEN"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from coven.http.troubles import Refused, reply
+from leaves.loopback import is_loopback, without_port
 
 _OPEN: Final = "/health"
 
@@ -38,7 +38,7 @@ class Guard:
     def _refusal(self, headers: dict[bytes, bytes]) -> Refused | None:
         if self._token is None:
             host = headers.get(b"host", b"").decode("latin-1")
-            if is_loopback(_without_port(host)):
+            if is_loopback(without_port(host)):
                 return None
             return Refused(403, "wrong_host", "this server has no token, so it is asked as localhost or 127.0.0.1 only")
         kind, _, given = headers.get(b"authorization", b"").partition(b" ")
@@ -46,19 +46,3 @@ class Guard:
             return None
         message = "send the header `Authorization: Bearer …` with the token that the server has in COVEN_HTTP_TOKEN"
         return Refused(401, "wrong_token", message, {"WWW-Authenticate": "Bearer"})
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or an address is this machine's own."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host.partition("]")[0]
-    return host.partition(":")[0]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit
+
+from leaves.loopback import is_loopback, without_port
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -26,17 +27,12 @@ def admits(headers: Mapping[str, str], *, open_to_all: bool) -> bool:
     that let their own name point here.
     """
     host = headers.get("host", "")
-    if not open_to_all and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+    if not open_to_all and not is_loopback(without_port(host)):
         return False
     origin = headers.get("origin")
-    return origin is None or urlsplit(origin).netloc.lower() == host.lower()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or an address is this machine's own."""
-    if host.lower() == "localhost":
+    if origin is None:
         return True
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
+        return urlsplit(origin).netloc.lower() == host.lower()
+    except ValueError:  # no browser sends such a one
         return False

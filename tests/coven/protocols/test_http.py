@@ -355,8 +355,9 @@ async def test_only_the_right_token_opens(serving) -> None:
 
 async def test_without_a_token_no_name_of_somebody_else_is_answered(serving) -> None:
     async with serving("[]") as client:
-        response = await client.post("/cast", json={"intent": "go"}, headers={"Host": "evil.example"})
-        assert (response.status_code, response.json()["error"]) == (403, "wrong_host")
+        for host in ("evil.example", "evil.example:80", "[evil", "127.0.0.1.evil.example"):
+            response = await client.post("/cast", json={"intent": "go"}, headers={"Host": host})
+            assert (response.status_code, response.json()["error"]) == (403, "wrong_host")
 
 
 async def test_the_document_describes_what_comes(serving) -> None:

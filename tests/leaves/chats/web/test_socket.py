@@ -295,14 +295,16 @@ async def test_a_frame_that_is_too_large_ends_it(place):
 
 async def test_another_sites_page_and_another_name_for_this_machine_stay_outside(place):
     async with place() as opened:
-        for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}):
+        for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "http://[evil"}):
             with pytest.raises(InvalidStatus) as refused:
                 async with socket(opened, headers=headers):
                     pass
             assert refused.value.response.status_code == 403
         async with httpx2.AsyncClient() as client:
-            answer = await client.get(opened.address, headers={"Host": "evil.example"})
-            assert answer.status_code == 403
+            for host in ("evil.example", "evil.example:80", "[evil", "127.0.0.1.evil.example"):
+                assert (await client.get(opened.address, headers={"Host": host})).status_code == 403
+            for host in ("localhost", "LOCALHOST:80", "127.0.0.1", "[::1]:80"):
+                assert (await client.get(opened.address, headers={"Host": host})).status_code == 200
         async with socket(opened, headers={"Origin": opened.address.rstrip("/")}) as client:
             await client.send(type="hello", conversation=NAME)
             await client.get("welcome")
