@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it."""
+"""Clocks of tests: one stands still until it is moved, one jumps ahead to whatever is waited for."""
 
 from __future__ import annotations
 
@@ -16,13 +16,30 @@ class _Alarm:
         self.callback = None
 
 
-class ManualClock:
+class _SetClock:
+    """A time that is set, and the alarms that ring at it, in order of their times and then of their setting."""
+
+    def __init__(self, now: float = 1_000_000.0) -> None:
+        self._now: float = now
+        self._alarms: list[tuple[float, int, _Alarm]] = []
+        self._set = 0
+
+    def now(self) -> float:
+        """See `Clock.now`."""
+        return self._now
+
+    def _put(self, when: float, callback: Callable[[], object]) -> _Alarm:
+        alarm = _Alarm(callback)
+        self._set += 1
+        heapq.heappush(self._alarms, (when, self._set, alarm))
+        return alarm
+
+
+class ManualClock(_SetClock):
     """See `policies.Clock`. Give a store `clock=clock.now`, so that records carry the same time."""
 
     def __init__(self, now: float = 1_000_000.0) -> None:
-        self._now = now
-        self._alarms: list[tuple[float, int, _Alarm]] = []
-        self._set = 0
+        super().__init__(now)
         self._changed = asyncio.Event()
 
     def __repr__(self) -> str:
@@ -33,15 +50,9 @@ class ManualClock:
         """How many alarms are set."""
         return sum(alarm.callback is not None for _, _, alarm in self._alarms)
 
-    def now(self) -> float:
-        """See `Clock.now`."""
-        return self._now
-
     def call_at(self, when: float, callback: Callable[[], object]) -> _Alarm:
         """See `Clock.call_at`; one that is due already rings at the next `advance`, also by 0."""
-        alarm = _Alarm(callback)
-        self._set += 1
-        heapq.heappush(self._alarms, (when, self._set, alarm))
+        alarm = self._put(when, callback)
         self._changed.set()
         return alarm
 
@@ -60,26 +71,15 @@ class ManualClock:
                 alarm.callback()
 
 
-class EagerClock:
+class EagerClock(_SetClock):
     """A clock whose time jumps to whatever is waited for: nothing takes time, and everything happens in its order."""
-
-    def __init__(self, now: float = 1_000_000.0) -> None:
-        self._now = now
-        self._alarms: list[tuple[float, int, _Alarm]] = []
-        self._set = 0
 
     def __repr__(self) -> str:
         return f"<EagerClock {self._now:g}>"
 
-    def now(self) -> float:
-        """See `Clock.now`."""
-        return self._now
-
     def call_at(self, when: float, callback: Callable[[], object]) -> _Alarm:
         """See `Clock.call_at`; it rings as soon as the event loop comes round."""
-        alarm = _Alarm(callback)
-        self._set += 1
-        heapq.heappush(self._alarms, (when, self._set, alarm))
+        alarm = self._put(when, callback)
         asyncio.get_running_loop().call_soon(self._ring)
         return alarm
 
