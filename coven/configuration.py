@@ -10,6 +10,7 @@ import msgspec
 
 from branches.secret import Secret
 from covenants import Config, Loaded, NatsOptions, Problem, Severity, check, load
+from covenants.model import names_server
 from leaves.catalogue import CATALOGUE
 
 COVENANT = "covenant"
@@ -20,8 +21,16 @@ class ConfigError(Exception):
 
     def __init__(self, path: Path, problems: tuple[Problem, ...]) -> None:
         count = sum(problem.severity is Severity.ERROR for problem in problems)
-        super().__init__(f"{path} cannot be run: mend the {'error' if count == 1 else f'{count} errors'} above first")
+        super().__init__(f"{path} cannot be used: mend the {'error' if count == 1 else f'{count} errors'} above first")
         self.path, self.problems = path, problems
+
+
+class NoAddress(Exception):
+    """A server was named that cannot be one."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(f"{url!r} is no address of a server; write `embedded`, or `nats://host:4222`")
+        self.url = url
 
 
 class UnknownService(Exception):
@@ -50,7 +59,7 @@ def configure(
     """Read and check the file. `nats` replaces its server, `only` names services as `services_of` takes them.
 
     Without `run` no branch is to be started, so that variables of the environment that branches need may be unset.
-    Raises `ConfigError`, `UnknownService`.
+    Raises `ConfigError`, `NoAddress`, `UnknownService`.
     """
     loaded = load(path, environ)
     instances = _instances(loaded.file.branches if loaded.file is not None else {}, only) if only else None
@@ -65,7 +74,7 @@ def settle(
 ) -> Configured:
     """Check a file that was read from this path; `instances` are the branches that this process starts.
 
-    Raises `ConfigError`.
+    Raises `ConfigError`, `NoAddress`.
     """
     checked = check(loaded, CATALOGUE, only=instances)
     config = checked.config
@@ -111,7 +120,9 @@ def type_of(name: str, section: Any) -> Any:
 
 
 def _other_server(options: NatsOptions, url: str, environ: Mapping[str, str]) -> NatsOptions:
-    """The given address; how to sign in stays, unless the file had the embedded server."""
+    """The given address; how to sign in stays, unless the file had the embedded server. Raises `NoAddress`."""
+    if not names_server(url):
+        raise NoAddress(url)
     if options.embedded or url == "embedded":
         return NatsOptions(url=Secret(url, environ))
     return msgspec.structs.replace(options, url=Secret(url, environ))

@@ -23,12 +23,10 @@ from covenants.checks.variables import check_variables
 from covenants.grammar import PLAIN_NAME
 from covenants.loading import Loaded
 from covenants.manifests import MANIFESTS, Manifests
-from covenants.model import EMBEDDED, Config, NatsOptions
+from covenants.model import Config, NatsOptions, names_server
 from covenants.problems import Problem, Severity, shown
 from covenants.shape import INVALID, Shaper
 from covenants.transform import Route
-
-_SCHEMES = ("nats://", "tls://", "ws://", "wss://")
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -122,7 +120,7 @@ def _nats(scope: Scope) -> NatsOptions | None:
     if options is INVALID:
         return None
     url = options.url.template
-    if url != EMBEDDED and not url.startswith(("${", *_SCHEMES)):
+    if not names_server(url):
         message = f"`{shown(url)}` is no address of a server"
         document.add("E112", message, "write `embedded`, or `nats://host:4222`", at=where)
     ways = [name for name in ("token", "user", "credentials") if getattr(options, name) is not None]

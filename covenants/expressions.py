@@ -47,6 +47,7 @@ _QUOTED = re.compile(
     r"""[bB]?[rR]['"].*?['"]|'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|//[^\n]*"""
 )
 _SYNTAX = re.compile(r"ERROR: <input>:(\d+):(\d+): (?:Syntax error: )?(.*)")
+_ASSIGNS = re.compile(r"(?<![=!<>])=(?!=)")
 _WORDS = re.compile(r"[\w\s,.!?:-]+")
 _RUN_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
 
@@ -237,4 +238,6 @@ def _syntax_error(text: str, message: str) -> ExpressionError:
     offset = sum(len(before) + 1 for before in lines[: line - 1]) + column - 1
     reason = re.sub(r" expecting .*", "", reason).replace("'<EOF>'", "its end")
     hint = _quoted_hint(text) if _WORDS.fullmatch(text) else "see cel.dev for the language"
+    if _ASSIGNS.search(_QUOTED.sub(lambda match: " " * len(match[0]), text)):
+        hint = "two things are compared with `==`"
     return ExpressionError("E304", f"this is no CEL: {shown(reason, 120)}", min(offset, max(len(text) - 1, 0)), hint)

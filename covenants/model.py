@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from covenants.transform import Route
 
 EMBEDDED = "embedded"
+_SCHEMES = ("nats://", "tls://", "ws://", "wss://")
 Durability = Literal["power", "process"]
 Expression = str | int | float | bool | None
 
@@ -100,6 +101,11 @@ class CovenFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = None
     branches: Annotated[dict[str, Any], Meta(description="the branch instances by name")]
     covenant: Annotated[list[Any], Meta(description="the routes between them: `Source -> Target`, or the long form")]
+
+
+def names_server(url: str) -> bool:
+    """Whether this may be the address of a server, or is `embedded`; what a variable holds is not known."""
+    return url == EMBEDDED or url.startswith(("${", *_SCHEMES))
 
 
 class Leaf(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from branches.catalogue import ExtraMissing
 from branches.secret import SecretUnset
 from branches.service import first_error
 from coven.cli._main import FAILED, WRONG
-from coven.configuration import ConfigError, UnknownService
+from coven.configuration import ConfigError, NoAddress, UnknownService
 from coven.letters import LetterNotFound
 from coven.looms import NoAgents, RewardFailed
 from coven.project import FolderNotEmpty
@@ -22,10 +22,12 @@ from coven.terminal import tell
 from coven.unanswerable import Unanswerable
 from journals import JournalError
 
+UNREADABLE = "E101"
+"""The problem of a file that is not there at all: nothing stands in it to point at."""
 _EXPECTED = (RewardFailed, JournalError, ServiceFailed, TakenOver, Unanswerable)
 _WRONG = (
     *(CannotCast, UnknownService, SecretUnset, InvalidCantrip, FolderNotEmpty, UnknownJournal, LetterNotFound),
-    *(NoAgents, UnknownTurn, NoSuchTurn, CannotServe, ExtraMissing),
+    *(NoAddress, NoAgents, UnknownTurn, NoSuchTurn, CannotServe, ExtraMissing),
 )
 
 
@@ -33,6 +35,9 @@ def explain(error: BaseException) -> tuple[str, int]:
     """The message and the exit code of an error. The problems of a configuration are printed, each where it stands."""
     error = first_error(error)
     if isinstance(error, ConfigError):
+        if [problem.code for problem in error.problems] == [UNREADABLE]:
+            problem = error.problems[0]
+            return f"{error.path}: {problem.message}; {problem.hint}", WRONG
         for problem in error.problems:
             tell(str(problem))
         return str(error), WRONG
@@ -54,6 +59,8 @@ def _system(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"{where}{error.strerror}; Coven must be able to write there: change its permissions or work elsewhere"
+    if error.errno == errno.EADDRINUSE:
+        return f"{where}{error.strerror or error}; another program listens there: choose another port"
     if error.errno == errno.ENOSPC:
         return f"{where}{error.strerror}; make room on that disk and start again"
     return f"{where}{error.strerror or error}"

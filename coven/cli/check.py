@@ -27,6 +27,8 @@ def check(
     """
     import os
 
+    from branches.wrapped import wrapped
+    from coven.cli._text import terminal_width
     from covenants import check as check_loaded
     from covenants import load
     from leaves.catalogue import CATALOGUE
@@ -37,8 +39,9 @@ def check(
 
         typer.echo(msgspec.json.encode({"ok": not checked.errors, "problems": checked.problems}))
     else:
+        width = terminal_width()
         for problem in checked.problems:
-            typer.echo(str(problem))
+            typer.echo(str(problem) if width is None else wrapped(str(problem), width))
         found = f"{_count(len(checked.errors), 'error')}, {_count(len(checked.warnings), 'warning')}"
         typer.echo(f"{file}: {found if checked.problems else 'all is well'}")
     if checked.errors:

@@ -92,9 +92,11 @@ def read(
 
         async with shelf_of(file, nats) as shelf:
             journal = await shelf.open(name)
-            _warn_of_unknown(kind, journal)
+            warned = _warn_of_unknown(kind, journal)
             records = journal.read(after=after, before=before, kinds=kind, session=session, reverse=reverse)
-            await _print(records, output, limit)
+            if not await _print(records, output, limit) and not warned:
+                looked = kind or session or after or before is not None
+                typer.echo(f"coven: journal {name!r} {'has no such record' if looked else 'is empty'}", err=True)
 
     _run(work())
 
@@ -133,17 +135,19 @@ def tail(
     _run(work())
 
 
-def _warn_of_unknown(kinds: list[str] | None, journal: Journal) -> None:
-    """Only that: a newer version of its branch may have written such a kind."""
+def _warn_of_unknown(kinds: list[str] | None, journal: Journal) -> bool:
+    """Say which of these kinds the journal never has; gives whether there is one."""
     from covenants.problems import suggest
 
-    for kind in kinds or ():
-        if kind not in journal.registry:
-            hint = suggest(kind, journal.registry.kinds)
-            typer.echo(f"coven: no kind of journal {journal.name!r} is called {kind!r}; {hint}", err=True)
+    unknown = [kind for kind in kinds or () if kind not in journal.registry]
+    for kind in unknown:
+        hint = suggest(kind, journal.registry.kinds)
+        typer.echo(f"coven: no kind of journal {journal.name!r} is called {kind!r}; {hint}", err=True)
+    return bool(unknown)
 
 
-async def _print(records: AsyncGenerator[Record[Entry]], output: Output, limit: int | None) -> None:
+async def _print(records: AsyncGenerator[Record[Entry]], output: Output, limit: int | None) -> int:
+    """Print so many of the records at most; gives how many there were."""
     from coven.cli._text import record_line, terminal_width
     from journals import export_line
 
@@ -158,7 +162,8 @@ async def _print(records: AsyncGenerator[Record[Entry]], output: Output, limit: 
             sys.stdout.buffer.flush()
             count += 1
             if count == limit:
-                return
+                break
+    return count
 
 
 @app.command()

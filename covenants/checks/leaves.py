@@ -42,7 +42,7 @@ def resolve_leaf(
         info = known.get(name)
         if info is None:
             message = f"there is no {kind} leaf `{shown(name)}`"
-            hint = f"{suggest(name, (*others, *known))}; user code is named by `use: file.py:Name`"
+            hint = f"{suggest(name, (*others, *known))} (user code is named by `use: file.py:Name`)"
             scope.document.add("E115", message, hint, at=where, key=named_at is None)
     leaf = None if info is None else Leaf(info, _options(scope, info, value, options_path))
     scope.sections.append(LeafSection(options_path, value, leaf, scope.runs_here(instance)))

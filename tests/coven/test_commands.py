@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +70,36 @@ def test_a_tail_of_a_coven_that_does_not_run_says_so(coven, project):
     assert ran.out == ""
     assert "no coven runs in" in ran.err
     assert "coven run" in ran.err
+
+
+def test_help_flows_to_the_width_with_examples_below_one_another(coven, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [line.strip() for line in coven("run", "--help").out.splitlines()]
+    assert "goes on with the conversation. Through a pipe each line is a prompt, and it" in lines
+    example = lines.index("coven run")
+    assert lines[example + 1].endswith("| coven run")
+
+
+def test_without_a_configuration_one_sentence_says_how_to_get_one(tmp_path, monkeypatch, coven):
+    monkeypatch.chdir(tmp_path)
+    for command in (("run",), ("graph",), ("journal", "list"), ("loom", "list"), ("doctor",)):
+        ran = coven(*command)
+        assert ran.code == 2
+        assert ran.err.startswith("coven: coven.yaml: the file cannot be read: ")
+        assert ran.err.endswith("; `coven init` writes one to begin with\n")
+
+
+def test_what_is_no_address_of_a_server_is_not_waited_for(project, coven):
+    ran = coven("journal", "list", "--nats", "hearth.example")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == ("coven: 'hearth.example' is no address of a server; write `embedded`, or `nats://host:4222`\n")
+
+
+def test_an_address_that_is_taken_is_said_with_what_to_do(project, coven):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ran = coven("serve", "--port", taken.getsockname()[1])
+    assert ran.code == 1
+    assert ran.err.endswith("; another program listens there: choose another port\n")
 
 
 def test_version_and_completion(coven):
@@ -149,6 +180,14 @@ async def test_a_journal_that_is_not_there_is_said_with_those_that_are(project, 
     ran = await in_thread(coven, "journal", "read", "chatt")
     assert ran.code == 2
     assert "this coven has chat, agents, spellcasting, dead-letters, coven" in ran.err
+
+
+async def test_a_reading_that_finds_nothing_says_so(project, coven):
+    ran = await in_thread(coven, "journal", "read", "chat")
+    assert (ran.code, ran.out, ran.err) == (0, "", "coven: journal 'chat' is empty\n")
+    await write_chat(project)
+    ran = await in_thread(coven, "journal", "read", "chat", "-s", "nobody")
+    assert (ran.code, ran.out, ran.err) == (0, "", "coven: journal 'chat' has no such record\n")
 
 
 async def test_a_kind_that_nobody_knows_is_said_with_the_nearest_one(project, coven):

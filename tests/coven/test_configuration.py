@@ -66,6 +66,6 @@ def test_what_is_not_run_may_lack_its_variables_but_the_server_may_not(path):
 def test_errors_are_counted_and_carried(tmp_path):
     path = tmp_path / "coven.yaml"
     path.write_text("coven: hearth\nbranches: {}\ncovenant: [x]\n")
-    with pytest.raises(ConfigError, match="cannot be run: mend the") as caught:
+    with pytest.raises(ConfigError, match="cannot be used: mend the") as caught:
         configure(path, {})
     assert caught.value.problems

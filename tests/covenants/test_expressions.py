@@ -107,6 +107,8 @@ def test_only_what_is_the_same_for_every_record_is_constant() -> None:
         ("text ▮text", "E304", ""),
         ("(count > 1▮", "E304", ""),
         ("▮", "E304", ""),
+        ("count ▮= 1", "E304", "`==`"),
+        ("text == 'a=b' ▮text", "E304", "cel.dev"),
         ("▮1 / 0", "E304", ""),
     ],
 )
