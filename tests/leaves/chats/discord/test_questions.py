@@ -12,11 +12,6 @@ async def ask(stage, *choices: str, question: str = "q1", text: str = TEXT, appr
     await stage.journal.append(entry, session=f"discord:{stage.world.general.id}")
 
 
-async def answers(stage, count: int = 1) -> list[tuple[str, str, str]]:
-    found = await stage._first("ChatAnswer", count)
-    return [(record.entry.correlation_id, record.entry.answer, record.entry.by) for record in found]
-
-
 def buttons(message) -> list[tuple[str, str]]:
     return [(button["custom_id"], button["label"]) for row in message.components for button in row["components"]]
 
@@ -28,7 +23,7 @@ async def test_choices_are_buttons_and_one_that_is_pressed_is_the_answer_of_a_us
         (message,) = stage.messages()
         assert buttons(message) == [("coven:0:q1", "yes"), ("coven:1:q1", "no")]
         await stage.discord.press(message, "coven:1:q1")
-        assert await answers(stage) == [("q1", "no", str(stage.world.person("Ada").id))]
+        assert await stage.answers() == [("q1", "no", str(stage.world.person("Ada").id))]
         await stage.discord.until(lambda: message.components == [])
     assert message.text == "May I call shell.exec with {}?\n**Ada**: no"
 
@@ -52,7 +47,7 @@ async def test_buttons_work_in_a_later_life(stage):
     (message,) = stage.messages()
     async with stage.bot():
         await stage.discord.press(message, "coven:0:q1", author="Grace")
-        assert await answers(stage) == [("q1", "yes", str(stage.world.person("Grace").id))]
+        assert await stage.answers() == [("q1", "yes", str(stage.world.person("Grace").id))]
     assert stage.messages() == [message]
 
 
@@ -65,7 +60,7 @@ async def test_a_question_is_answered_once(stage):
         await stage.discord.press(message, "coven:1:q1", author="Grace")
         responses = await stage.discord.until(lambda: stage.discord.responses[1:])
     assert responses[0]["data"]["content"] == "No question is open here that this answers."
-    assert [answer for _, answer, _ in await answers(stage)] == ["yes"]
+    assert [answer for _, answer, _ in await stage.answers()] == ["yes"]
 
 
 async def test_a_message_that_is_one_of_the_choices_answers_and_another_is_a_prompt(stage):
@@ -74,7 +69,7 @@ async def test_a_message_that_is_one_of_the_choices_answers_and_another_is_a_pro
         await stage.delivered(1)
         await stage.discord.say("what would it do?")
         await stage.discord.say("YES")
-        assert [answer for _, answer, _ in await answers(stage)] == ["yes"]
+        assert [answer for _, answer, _ in await stage.answers()] == ["yes"]
     (prompt,) = await stage.prompts(1)
     assert prompt.entry.text == "Ada: what would it do?"
 
@@ -86,7 +81,7 @@ async def test_a_question_without_choices_takes_any_text(stage):
         await stage.delivered(2)
         await stage.discord.say("first answer")
         await stage.discord.say("second answer")
-        assert [found[:2] for found in await answers(stage, 2)] == [("q1", "first answer"), ("q2", "second answer")]
+        assert [found[:2] for found in await stage.answers(2)] == [("q1", "first answer"), ("q2", "second answer")]
     assert buttons(stage.messages()[0]) == []
 
 
@@ -98,7 +93,7 @@ async def test_approve_answers_the_oldest_question(stage):
         await stage.delivered(2)
         await stage.discord.command("approve")
         await stage.discord.command("approve", answer="no")
-        assert [found[:2] for found in await answers(stage, 2)] == [("q1", "yes"), ("q2", "no")]
+        assert [found[:2] for found in await stage.answers(2)] == [("q1", "yes"), ("q2", "no")]
         await stage.discord.until(lambda: len(stage.discord.responses) == 2)
 
 
@@ -110,7 +105,7 @@ async def test_buttons_that_are_not_ours_are_left_alone(stage):
         await stage.discord.press(message, "another:0:q1")
         await stage.discord.press(message, "coven:x:q1")
         await stage.discord.press(message, "coven:0:q1")
-        assert len(await answers(stage)) == 1
+        assert len(await stage.answers()) == 1
         await stage.discord.until(lambda: message.components == [])
     assert len(stage.discord.responses) == 1
 
@@ -129,4 +124,4 @@ async def test_only_those_who_may_answer_do_and_the_question_stays_open_for_them
         assert prompt.entry.text == "Mallory: yes"
         assert len(buttons(message)) == 2
         await stage.discord.press(message, "coven:0:q1")
-        assert await answers(stage) == [("q1", "yes", ada)]
+        assert await stage.answers() == [("q1", "yes", ada)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from branches.chat import ChatDelivered
@@ -185,7 +183,7 @@ async def test_an_answer_is_edited_while_it_is_being_written_and_ends_as_the_mes
         (message,) = await stage.discord.until(stage.messages)
         assert (message.text, message.reply_to) == (f"One. {CURSOR}", asked.id)
         await stage.write(prompt, "s", "Two. ", "Three. ", first=1)
-        await asyncio.wait_for(written(stage, 3), 10)
+        await stage.written(3)
         await clock.until_pending()
         clock.advance(1.5)
         await stage.discord.until(lambda: message.text == f"One. Two. Three. {CURSOR}")
@@ -194,61 +192,6 @@ async def test_an_answer_is_edited_while_it_is_being_written_and_ends_as_the_mes
     assert stage.messages() == [message]
     assert message.text == "One. Two. Three. Done."
     assert message.history == [f"One. {CURSOR}", f"One. Two. Three. {CURSOR}"]
-
-
-async def test_a_thought_is_not_shown_as_the_answer_and_does_not_disturb_it(stage):
-    clock = ManualClock()
-    async with stage.bot(clock=clock):
-        await stage.discord.say("write")
-        (prompt,) = await stage.prompts(1)
-        await stage.write(prompt, "s.thought", "A secret ", "thought. ", thought=True)
-        await stage.write(prompt, "s", "One. ")
-        (message,) = await stage.discord.until(stage.messages)
-        assert message.text == f"One. {CURSOR}"
-        await stage.write(prompt, "s.thought", "Another one. ", first=2, thought=True, complete=True)
-        await stage.write(prompt, "s", "Two. ", first=1)
-        await asyncio.wait_for(written(stage, 6), 10)
-        await clock.until_pending()
-        clock.advance(1.5)
-        await stage.discord.until(lambda: message.text == f"One. Two. {CURSOR}")
-        await stage.answer(prompt, "One. Two. Done.")
-        await stage.delivered(1)
-    assert stage.said() == ["One. Two. Done."]
-    assert message.history == [f"One. {CURSOR}", f"One. Two. {CURSOR}"]
-
-
-async def written(stage, count: int) -> None:
-    """So many chunks went by."""
-    async for record in stage.chunks.tail(0):
-        if record.position >= count:
-            break
-
-
-async def test_a_half_written_answer_of_an_earlier_life_becomes_the_answer(stage):
-    async with stage.bot():
-        await stage.discord.say("write")
-        (prompt,) = await stage.prompts(1)
-        await stage.write(prompt, "s", "One. ")
-        await stage.discord.until(stage.messages)
-    async with stage.bot():
-        await stage.answer(prompt, "One. Two.")
-        await stage.delivered(1)
-    (message,) = stage.messages()
-    assert (message.text, message.history) == ("One. Two.", [f"One. {CURSOR}"])
-
-
-async def test_what_of_a_stream_comes_after_the_answer_is_not_shown(stage):
-    async with stage.bot():
-        await stage.discord.say("write")
-        (prompt,) = await stage.prompts(1)
-        await stage.answer(prompt, "short")
-        await stage.delivered(1)
-        await stage.write(prompt, "late", "One. ")
-        await stage.discord.say("next")
-        _, following = await stage.prompts(2)
-        await stage.answer(following, "done")
-        await stage.delivered(2)
-    assert stage.said() == ["short", "done"]
 
 
 async def test_what_was_said_shortly_before_a_start_is_answered_too_once_and_in_order(echoing):

@@ -11,7 +11,6 @@ from tests.leaves.chats.slack.stage import Stage, staged
 async def stage():
     async with staged() as made:
         yield made
-    assert made.slack.mistakes == []
 
 
 @pytest.fixture
