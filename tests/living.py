@@ -31,4 +31,4 @@ async def living(service: Runs, *, may_end: bool = False) -> AsyncGenerator[asyn
     finally:
         task.cancel()
         waiting.cancel()
-        await asyncio.wait([task])
+        await asyncio.gather(task, return_exceptions=True)

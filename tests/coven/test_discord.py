@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from coven.configuration import configure
 from coven.host import Host
 from coven.testing.discord import DiscordServer
 from journals import MemoryStore
+from tests.living import living
 
 
 @pytest.fixture
@@ -37,17 +37,8 @@ def config(project: Path, discord: DiscordServer, monkeypatch: pytest.MonkeyPatc
 
 @asynccontextmanager
 async def running(config, store: MemoryStore):
-    ready = asyncio.Event()
-    host = Host(config, store, environ={}, tell=lambda _: None)
-    task = asyncio.create_task(host.run(ready.set))
-    waiting = asyncio.create_task(ready.wait())
-    await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
-    assert ready.is_set(), task
-    try:
+    async with living(Host(config, store, environ={}, tell=lambda _: None)):
         yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 async def test_a_message_on_discord_is_answered_with_what_a_tool_gave_also_after_a_restart(config, discord):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager
-
 import pytest
 
 from branches.chat import ChatAfferent
@@ -14,6 +11,7 @@ from coven.host import Host
 from coven.lifecycle import system_registry
 from coven.supervisor import ServiceFailed, TakenOver
 from journals import MemoryStore
+from tests.living import living
 
 
 @pytest.fixture
@@ -26,20 +24,6 @@ def make(config, store, told=None, **options) -> Host:
     return Host(config, store, environ=options.pop("environ", {}), tell=tell, **options)
 
 
-@asynccontextmanager
-async def running(host: Host):
-    ready = asyncio.Event()
-    task = asyncio.create_task(host.run(ready.set))
-    waiting = asyncio.create_task(ready.wait())
-    await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-
-
 async def test_the_whole_line_runs_in_memory(config, typed):
     typed.type("what files are here?\n")
     typed.end()
@@ -50,9 +34,9 @@ async def test_the_whole_line_runs_in_memory(config, typed):
 async def test_services_can_run_in_hosts_of_their_own(config, typed):
     store = MemoryStore()
     async with (
-        running(make(config, store, only=["covenant"])),
-        running(make(config, store, only=["spellcasting"])),
-        running(make(config, store, only=["agents"])),
+        living(make(config, store, only=["covenant"])),
+        living(make(config, store, only=["spellcasting"])),
+        living(make(config, store, only=["agents"])),
     ):
         typed.type("read notes.md\n")
         typed.end()
@@ -71,7 +55,7 @@ async def test_folders_are_relative_to_the_configuration(config, project, typed,
 
 async def test_it_says_what_it_is_in_one_line(config):
     host = make(config, MemoryStore(), only=["agents", "spellcasting"])
-    async with running(host):
+    async with living(host):
         assert host.describe() == "hearth: spellcasting, agents · crystal rehearsal · workspace ./workspace"
     assert not host.interactive
     assert repr(host) == "<Host hearth: spellcasting, agents>"
@@ -85,7 +69,7 @@ def test_a_service_that_it_does_not_have_is_refused_before_anything_is_opened(co
 async def test_a_key_that_is_set_picks_its_provider_and_is_not_said(config):
     told: list[str] = []
     host = make(config, MemoryStore(), told, only=["agents"], environ={"GEMINI_API_KEY": "canary"})
-    async with running(host):
+    async with living(host):
         assert "crystal gemini" in host.describe()
         assert "canary" not in host.describe()
         assert told == []
@@ -94,7 +78,7 @@ async def test_a_key_that_is_set_picks_its_provider_and_is_not_said(config):
 async def test_lifecycles_are_recorded_with_the_host_they_belong_to(config):
     store = MemoryStore()
     host = make(config, store, only=["agents"])
-    async with running(host):
+    async with living(host):
         pass
     journal = await store.open("coven", system_registry())
     entries = [record.entry async for record in journal.read(session="agents")]
@@ -105,7 +89,7 @@ async def test_lifecycles_are_recorded_with_the_host_they_belong_to(config):
 async def test_another_router_takes_over_and_the_first_host_stops(config):
     store = MemoryStore()
     older, newer = make(config, store, only=["covenant"]), make(config, store, only=["covenant"])
-    async with running(older) as first, running(newer):
+    async with living(older) as first, living(newer):
         chat = await store.open("chat", config.branches["chat"].manifest.registry())
         await chat.append(ChatAfferent(sender="ada", text="hi"), session="s")
         with pytest.raises(TakenOver, match="'covenant' was taken over by another coven"):

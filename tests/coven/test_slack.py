@@ -15,6 +15,7 @@ from coven.configuration import configure
 from coven.host import Host
 from coven.testing.slack import Message, SlackServer
 from journals import Store
+from tests.living import living
 
 
 @pytest.fixture
@@ -45,17 +46,8 @@ def write(project: Path, slack: SlackServer, *routes: str, **circle: Any) -> Pat
 
 @asynccontextmanager
 async def running(config, store: Store):
-    ready = asyncio.Event()
-    host = Host(config, store, environ={}, tell=lambda _: None)
-    task = asyncio.create_task(host.run(ready.set))
-    waiting = asyncio.create_task(ready.wait())
-    await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
-    assert ready.is_set(), task
-    try:
+    async with living(Host(config, store, environ={}, tell=lambda _: None)):
         yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 async def test_a_message_on_slack_is_answered_with_what_a_tool_gave_also_after_a_restart(

@@ -18,6 +18,7 @@ from branches.chat.entries import ChatActivity
 from coven.configuration import configure
 from coven.host import Host
 from journals import Journal, Record, Store, random_id
+from tests.living import living
 
 PNG = Attachment("chart.png", "image/png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4_000)
 CRYSTALS = """
@@ -93,18 +94,8 @@ async def running(folder: Path, store: Store) -> AsyncGenerator[Journal]:
     """All but the chat, whose place the test takes: it says and hears everything in the journal."""
     config = configure(folder / "coven.yaml", {}).config
     host = Host(config, store, environ={}, tell=print, only=["agents", "spellcasting", "covenant"])
-    ready = asyncio.Event()
-    task = asyncio.create_task(host.run(ready.set))
-    waiting = asyncio.create_task(ready.wait())
-    await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    try:
-        if task.done():
-            await task
+    async with living(host):
         yield await store.open("chat", CHAT.registry())
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 async def talk(chat: Journal, text: str, *files: Attachment, session: str = "s") -> ChatEfferentDraft:

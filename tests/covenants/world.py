@@ -16,6 +16,7 @@ from covenants.redrive import waiting_letters
 from covenants.router import Router
 from covenants.routing import Approval, TransformFailed
 from journals import Draft, Entry, EntryRegistry, Journal, Record, Store
+from tests.living import living
 
 
 class Ping(Entry, frozen=True, kw_only=True):
@@ -85,16 +86,8 @@ class World:
 
     @asynccontextmanager
     async def routing(self, *routes: TestRoute, owner: str = "one") -> AsyncIterator[asyncio.Task[None]]:
-        ready = asyncio.Event()
-        task = asyncio.create_task((await self.router(*routes, owner=owner)).run(ready.set))
-        waiting = asyncio.create_task(ready.wait())
-        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        try:
+        async with living(await self.router(*routes, owner=owner), may_end=True) as task:
             yield task
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
     async def ping(self, count: int, start: int = 0, session: str = "s") -> None:
         journal = await self.open("a")

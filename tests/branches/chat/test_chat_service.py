@@ -15,6 +15,7 @@ from branches.chat.leaf import ChatPort, DeliveryFailed
 from branches.chat.service import ChatService
 from branches.service import Finished
 from journals import ClaimLost, Entry, EntryRegistry, InvalidName, Journal, MemoryStore, Record, Store, derive_id
+from tests.living import living
 
 
 class Platform:
@@ -67,17 +68,8 @@ async def journal(memory: MemoryStore) -> Journal:
 @asynccontextmanager
 async def serving(store: Store, platform: Platform, **options):
     service = ChatService("chat", await store.open("chat", CHAT.registry()), platform, owner="test", **options)
-    ready = asyncio.Event()
-    task = asyncio.create_task(service.run(ready.set))
-    try:
-        async with asyncio.timeout(10):
-            await asyncio.wait([task, asyncio.create_task(ready.wait())], return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                task.result()
-            yield task
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
+    async with asyncio.timeout(10), living(service) as task:
+        yield task
 
 
 async def finish(store: Store, platform: Platform, **options) -> None:

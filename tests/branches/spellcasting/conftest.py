@@ -13,6 +13,7 @@ from msgspec import Meta
 from branches.spellcasting import SPELLCASTING, Casting, Spell, SpellInvocation, Substrate
 from branches.spellcasting.service import SpellcastingService
 from journals import Entry, Journal, Record, Store
+from tests.living import living
 
 OUTCOMES = ("SpellResult", "SpellFault")
 
@@ -91,16 +92,8 @@ class Workshop:
     @asynccontextmanager
     async def running(self, owner: str = "first", **options: Any) -> AsyncIterator[asyncio.Task[None]]:
         """A service that serves; leaving cuts it off wherever it is, as a kill would."""
-        service, ready = await self.service(owner, **options), asyncio.Event()
-        task = asyncio.create_task(service.run(ready.set))
-        waiting = asyncio.create_task(ready.wait())
-        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        try:
+        async with living(await self.service(owner, **options), may_end=True) as task:
             yield task
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
     async def invoke(self, call: str, spell: str = "bell.ring", session: str = "s", **arguments: Any) -> Record[Entry]:
         entry = SpellInvocation(correlation_id=call, spell=spell, arguments=arguments, grants=("net",))

@@ -11,6 +11,7 @@ from branches.chat.service import ChatService
 from journals import Journal, MemoryStore
 from leaves.chats.web.leaf import WebChat
 from leaves.chats.web.options import WebOptions
+from tests.living import living
 
 
 class Place:
@@ -64,17 +65,8 @@ def place(monkeypatch):
     async def start(**options):
         journal = await store.open("chat", CHAT.registry())
         chunks = await store.open("chat-chunks", CHAT.registry(short_lived=True), short_lived=True)
-        leaf, ready = WebChat(WebOptions(**{"port": 0, **options}), "chat"), asyncio.Event()
-        service = ChatService("chat", journal, leaf, owner="test", chunk_journal=chunks)
-        running = asyncio.create_task(service.run(ready.set))
-        try:
-            waiting = asyncio.create_task(ready.wait())
-            await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
-            if running.done():
-                running.result()
+        leaf = WebChat(WebOptions(**{"port": 0, **options}), "chat")
+        async with living(ChatService("chat", journal, leaf, owner="test", chunk_journal=chunks)) as running:
             yield Place(leaf, journal, chunks, running)
-        finally:
-            running.cancel()
-            await asyncio.wait([running])
 
     return start
