@@ -66,7 +66,8 @@ def test_a_service_that_it_does_not_have_is_refused_before_anything_is_opened(co
         make(config, MemoryStore(), only=["oracle"])
 
 
-async def test_a_key_that_is_set_picks_its_provider_and_is_not_said(config):
+async def test_a_key_that_is_set_picks_its_provider_and_is_not_said(config, monkeypatch):
+    monkeypatch.setenv("GEMINI_API_KEY", "canary")
     told: list[str] = []
     host = make(config, MemoryStore(), told, only=["agents"], environ={"GEMINI_API_KEY": "canary"})
     async with living(host):
