@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 
 import pytest
 
@@ -12,39 +11,15 @@ from branches.chat import CHAT, ChatEfferent, ChatEfferentDraft
 from branches.chat.entries import ChatActivity, ChatForked
 from branches.chat.forks import FORKS, wish
 from branches.chat.leaf import ChatPort, ForkRefused
-from branches.chat.service import ChatService
 from branches.chat.sessions import conversation_of
 from journals import Journal, MemoryStore
+from tests.branches.chat.hearing import hearing
 from tests.policies.bench import DyingLog, Killed
-
-
-class Silent:
-    """A platform that only hears."""
-
-    def __init__(self) -> None:
-        self.port: asyncio.Future[ChatPort] = asyncio.get_running_loop().create_future()
-
-    async def run(self, port: ChatPort, ready: Callable[[], None]) -> None:
-        self.port.set_result(port)
-        ready()
-        await asyncio.Event().wait()
-
-    async def deliver(self, message) -> None:
-        return None
 
 
 @pytest.fixture
 async def journal() -> Journal:
     return await MemoryStore().open("chat", CHAT.registry())
-
-
-@asynccontextmanager
-async def hearing(journal: Journal, **options):
-    leaf = Silent()
-    task = asyncio.create_task(ChatService("chat", journal, leaf, owner="test", **options).run(lambda: None))
-    yield await leaf.port
-    task.cancel()
-    await asyncio.wait([task])
 
 
 async def talk(journal: Journal, port: ChatPort, conversation: str, *texts: str) -> list[str]:

@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from contextlib import asynccontextmanager
-
 import pytest
 
 from branches.chat import CHAT
 from branches.chat.leaf import ChatPort
-from branches.chat.service import ChatService
 from branches.chat.sessions import conversation_of
 from journals import Journal, MemoryStore
-
-
-class Silent:
-    """A platform that only hears."""
-
-    def __init__(self) -> None:
-        self.port: asyncio.Future[ChatPort] = asyncio.get_running_loop().create_future()
-
-    async def run(self, port: ChatPort, ready: Callable[[], None]) -> None:
-        self.port.set_result(port)
-        ready()
-        await asyncio.Event().wait()
-
-    async def deliver(self, message) -> None:
-        return None
+from tests.branches.chat.hearing import hearing
 
 
 @pytest.fixture
 async def journal() -> Journal:
     return await MemoryStore().open("chat", CHAT.registry())
-
-
-@asynccontextmanager
-async def hearing(journal: Journal):
-    leaf = Silent()
-    task = asyncio.create_task(ChatService("chat", journal, leaf, owner="test").run(lambda: None))
-    yield await leaf.port
-    task.cancel()
-    await asyncio.wait([task])
 
 
 async def session(port: ChatPort, text: str) -> str:
