@@ -204,7 +204,7 @@ async def _start_or_join(server: EmbeddedServer, folder: Path, join: Join, clock
         if join is not Join.NEVER and (address := await find_server(folder)) is not None:
             return address
         if join is Join.RUNNING:
-            raise NotRunning(f"no coven runs in {folder.parent}, so nothing comes; start it with `coven run`")
+            raise NotRunning(f"no coven runs in {folder.parent.resolve()}, so nothing comes; start it with `coven run`")
         if join is Join.WAIT:
             await clock.sleep(_LOOK_AGAIN_S)
             continue

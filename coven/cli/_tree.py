@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +37,13 @@ def shortened(text: str, width: int) -> str:
     """The text in one line of at most so many characters, without any that a terminal obeys."""
     line = "".join(character if character.isprintable() else "\ufffd" for character in " ".join(text.split()))
     return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def told_arguments(arguments: Mapping[str, Any]) -> str:
+    """The arguments of a gate call by their names, with their values as JSON."""
+    import msgspec
+
+    return ", ".join(f"{name}={msgspec.json.encode(value).decode()}" for name, value in arguments.items())
 
 
 def count(number: int, noun: str) -> str:
@@ -106,7 +113,5 @@ def _label(turn: Turn, prices: Mapping[str, Price]) -> RenderableType:
 
 
 def _gate(call: Observation) -> str:
-    from branches.agents.circle import as_text
-
     result = f" → {shortened(call.text, _RESULT)}" if call.gate != "done" else ""
-    return f"{shortened(call.gate, 30)}({shortened(as_text(call.args), _ARGUMENTS)[1:-1]}){result}"
+    return f"{shortened(call.gate, 30)}({shortened(told_arguments(call.args), _ARGUMENTS)}){result}"

@@ -12,7 +12,7 @@ import msgspec
 
 from branches.agents.events import AnyEvent, StepStartEvent, ThinkingEvent, ToolCallEvent, ToolResultEvent
 from branches.agents.gates import DONE
-from coven.cli._tree import shortened
+from coven.cli._tree import shortened, told_arguments
 from coven.conversation import Conversation
 from journals import Record
 from leaves.chats._terminal import colours, visible
@@ -91,8 +91,7 @@ def lines_of(event: AnyEvent) -> Iterator[str]:
         case StepStartEvent():
             yield f"{margin[2:]}turn {event.step}"
         case ToolCallEvent() if event.gate != DONE.name:
-            told = ", ".join(f"{name}={_json(value)}" for name, value in event.arguments.items())
-            yield f"{margin}{shortened(f'{event.gate}({told})', _WIDTH)}"
+            yield f"{margin}{shortened(f'{event.gate}({told_arguments(event.arguments)})', _WIDTH)}"
         case ToolResultEvent() if event.gate != DONE.name:
             told = event.result if isinstance(event.result, str) else _json(event.result)
             yield f"{margin}  {'failed: ' if event.is_error else ''}{shortened(told, _WIDTH)}"

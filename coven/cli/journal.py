@@ -136,7 +136,7 @@ def tail(
 
 
 def _warn_of_unknown(kinds: list[str] | None, journal: Journal) -> bool:
-    """Say which of these kinds the journal never has; gives whether there is one."""
+    """Say which of these kinds are not known, no more: a newer version may have written them. Gives whether one is."""
     from covenants.problems import suggest
 
     unknown = [kind for kind in kinds or () if kind not in journal.registry]

@@ -84,11 +84,11 @@ async def test_a_session_is_shown_as_a_tree(turns, coven):
     assert lines[0] == "session console  truncated, 3 turns, 1,010 + 202 tokens"
     assert lines[1].startswith("├── » what is")
     assert lines[2] == f"├── 1 {turns[0][:8]}  10 + 2 tokens"
-    assert lines[3].endswith('echo("text":"one file") → one file')
+    assert lines[3].endswith('echo(text="one file") → one file')
     assert "fork fork  terminated, 1 turn, 7 + 3 tokens" in lines[4]
     assert any("child " in line and "5 + 5 tokens" in line for line in lines)
     assert lines[-2].endswith("  truncated (max_turns)")
-    assert lines[-1].endswith('call_agent("intent":"help") → helped')
+    assert lines[-1].endswith('call_agent(intent="help") → helped')
     assert "\x1b" not in ran.out
     assert (await in_thread(coven, "loom", "show", "fork")).out == ran.out, "a fork is shown with its original"
 
