@@ -45,7 +45,7 @@ def _check_produced(scope: Scope) -> None:
 
 
 def _check_required(scope: Scope) -> None:
-    reached = {target for line in scope.lines for target in line.targets}
+    reached = {end for line in scope.lines for end in (*line.targets, *([line.fault] if line.fault else []))}
     chats = any(branch.type == "chat" for branch in scope.branches.values())
     for endpoint in scope.endpoints(Direction.REQUIRES):
         if not chats and scope.branches[endpoint.instance].type == "agents":
@@ -67,6 +67,8 @@ def _free_source(scope: Scope, target: Endpoint) -> str:
     for endpoint in scope.endpoints(Direction.PRODUCES):
         kind, lines = endpoint.kind, scope.routes_from(endpoint)
         if endpoint.instance == target.instance or kind.short_lived or bool(kind.answers) != bool(target.kind.answers):
+            continue
+        if kind.occasional:  # what arises only now and then is not what an instance lives on
             continue
         if all(line.silent for line in lines):
             free.append((not lines, len(wanted & set(kind.entry.__struct_fields__)), scope.written(endpoint)))

@@ -152,6 +152,26 @@ def test_the_walk_of_a_tool_call_is_no_cycle() -> None:
     assert "E212" not in {problem.code for problem in problems(RIGHT)}
 
 
+TWO_CHATS = {
+    "  agents:": "  log: {branch: chat, leaf: console}\n  agents:",
+    "- ChatAfferent": "- log.ChatAfferent -> nowhere\n  - chat.ChatAfferent",
+    "-> ChatChunk": "-> chat.ChatChunk",
+    "-> ChatStreamCompleted": "-> chat.ChatStreamCompleted",
+}
+
+
+def test_a_chat_in_which_nothing_is_said_is_offered_no_answer_of_a_person() -> None:
+    text = edited({**TWO_CHATS, "-> ChatEfferentDraft": "-> chat.ChatEfferentDraft", "AgentThought -> nowhere": ""})
+    (problem,) = (problem for problem in problems(text) if problem.code == "E203")
+    assert "`log.ChatEfferentDraft` has no source" in problem.message
+    assert problem.hint == "add `- AgentThought -> log.ChatEfferentDraft`"
+
+
+def test_a_chat_may_be_there_for_what_goes_wrong_alone() -> None:
+    route = "- route: AgentResponse -> chat.ChatEfferentDraft\n    fault: log.ChatEfferentDraft"
+    assert problems(edited({**TWO_CHATS, "- AgentResponse -> ChatEfferentDraft": route})) == ()
+
+
 def test_a_fault_means_the_kind_of_its_own_source() -> None:
     text = edited(
         {
