@@ -1,1 +1,1 @@
-"""Where the outside begins: one file an integration, its SDK imported there only."""
+"""Where the outside begins: one file or folder an integration, its SDK imported there only."""
