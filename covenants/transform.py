@@ -115,8 +115,8 @@ class Route:
 
 def make_by_fields(target: type[Entry], assignments: tuple[Assignment, ...], conversion: Conversion | None) -> Make:
     """Make the target of assigned fields. Those that fit as they are cost an attribute read each."""
-    copies = tuple((a.field, a.copied) for a in assignments if a.copied is not None)
-    others = tuple(a for a in assignments if a.copied is None)
+    copies = tuple((each.field, each.copied) for each in assignments if each.copied is not None)
+    others = tuple(each for each in assignments if each.copied is None)
     complete = conversion.complete if conversion else None
 
     def make(record: Record[Any]) -> list[Entry]:
@@ -182,7 +182,7 @@ def make_fault(
     fault: type[Entry], assignments: tuple[Assignment, ...]
 ) -> Callable[[Record[Any], TransformFailed], Entry]:
     """Make the fault of a record: fields of its own name, and `error` and `code` of the failure."""
-    copies = tuple((a.field, a.copied) for a in assignments if a.copied is not None)
+    copies = tuple((each.field, each.copied) for each in assignments if each.copied is not None)
     own = {"error": str, "code": _code}
     given = tuple((name, give) for name, give in own.items() if name in fault.__struct_fields__)
 

@@ -15,7 +15,9 @@ async def merge_by_position(readings: Sequence[AsyncIterator[Sequence[Stored]]])
     while any(waiting):
         # Whatever lies below every unfinished reading's newest message cannot be overtaken any more.
         bound = min(group[-1].position for group in waiting if group)
-        ready = sorted((m for group in waiting for m in group if m.position <= bound), key=attrgetter("position"))
+        ready = sorted(
+            (stored for group in waiting for stored in group if stored.position <= bound), key=attrgetter("position")
+        )
         yield ready
         for number, group in enumerate(waiting):
             left = [message for message in group if message.position > bound]

@@ -84,8 +84,10 @@ class SessionWriter:
                 self._check_claim(index, expect)  # before looking: a newer owner may have used these very ids
                 known = [index.ids.get(draft.id) for draft in drafts]
                 if None not in known:
-                    pairs = zip(drafts, messages, known, strict=True)
-                    return [await self._known(d, m, k or 0, created=attempts is not None) for d, m, k in pairs]
+                    return [
+                        await self._known(draft, message, position or 0, created=attempts is not None)
+                        for draft, message, position in zip(drafts, messages, known, strict=True)
+                    ]
                 for draft, position in zip(drafts, known, strict=True):
                     if position is not None:
                         raise IdConflict(self._log.name, draft.session, draft.id, position)

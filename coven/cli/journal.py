@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,10 +25,6 @@ After = Annotated[int, typer.Option(help="Only what stands behind this position.
 Before = Annotated[int | None, typer.Option(help="Only what stands before this position.")]
 
 
-def _run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(work)
-
-
 @app.command("list")
 def list_journals(file: File = DEFAULT_FILE, nats: Nats = None, output: Format = Output.TEXT) -> None:
     """List the journals with the position and the time of their last record.
@@ -37,7 +33,7 @@ def list_journals(file: File = DEFAULT_FILE, nats: Nats = None, output: Format =
 
       coven journal list
     """
-    _run(_list(file, nats, output))
+    asyncio.run(_list(file, nats, output))
 
 
 async def _list(file: Path, nats: str | None, output: Output) -> None:
@@ -98,7 +94,7 @@ def read(
                 looked = kind or session or after or before is not None
                 typer.echo(f"coven: journal {name!r} {'has no such record' if looked else 'is empty'}", err=True)
 
-    _run(work())
+    asyncio.run(work())
 
 
 @app.command()
@@ -132,7 +128,7 @@ def tail(
             start = await journal.end() if after is None else after
             await _print(journal.tail(start, kinds=kind, session=session), output, limit)
 
-    _run(work())
+    asyncio.run(work())
 
 
 def _warn_of_unknown(kinds: list[str] | None, journal: Journal) -> bool:
@@ -202,7 +198,7 @@ def export(
                 count = await export_records(records, stream, progress)
         typer.echo(f"exported {count:,} records of {name}", err=True)
 
-    _run(work())
+    asyncio.run(work())
 
 
 @app.command("import")
@@ -235,4 +231,4 @@ def import_journal(
         there = f", {imported.present:,} were there already" if imported.present else ""
         typer.echo(f"imported {imported.written:,} records into {name}{there}", err=True)
 
-    _run(work())
+    asyncio.run(work())

@@ -175,9 +175,9 @@ class _Compiler:
             return self._constant(expression, field, wants, path)
         if expression.type is None:
             return Assignment(field.name, expression.read, field.type)
-        fits = fit(expression.type, _node(field.type))
+        fits = fit(expression.type, mi.type_info(field.type))
         if fits is Fit.NEVER and expression.field is None and isinstance(expression.type, mi.UnionType):
-            fits = max(fit(member, _node(field.type)) for member in expression.type.types)
+            fits = max(fit(member, mi.type_info(field.type)) for member in expression.type.types)
             fits = min(fits, Fit.CONVERTED)  # what may be missing in an envelope is almost always there
         if fits is Fit.NEVER:
             kind = _type_name(self._fields[expression.text.strip()].type) if expression.field else "something else"
@@ -193,7 +193,7 @@ class _Compiler:
     def _constant(self, expression: Expression, field: FieldInfo, wants: str, path: Path) -> Assignment | None:
         value = expression.read(_NO_RECORD)
         try:
-            if fits_value(value, _node(field.type)):
+            if fits_value(value, mi.type_info(field.type)):
                 value = msgspec.convert(value, field.type)
                 return Assignment(field.name, partial(_always, value))
             reason = ""
@@ -266,12 +266,8 @@ def _fields_of(kind: Kind) -> Mapping[str, FieldInfo]:
     return {field.encode_name: field for field in msgspec.structs.fields(kind.entry)}
 
 
-def _node(wanted: Any) -> mi.Type:
-    return mi.type_info(wanted)
-
-
 def _fit(source: Any, target: Any) -> Fit:
-    return fit(_node(source), _node(target))
+    return fit(mi.type_info(source), mi.type_info(target))
 
 
 def _type_name(wanted: Any) -> str:

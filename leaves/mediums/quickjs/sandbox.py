@@ -7,7 +7,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -182,7 +182,7 @@ class JavaScriptSandbox:
         guest.free(value)
         if turn.stop is not None or status != OK:
             return self._raised(guest, turn, guest.thrown())
-        answer = _parsed(guest.text(text))
+        answer = from_json(guest.text(text))
         guest.free(text)
         return turn.outcomes.completed(*answer[1:], as_text=answer[0] == _AS_TEXT)
 
@@ -192,7 +192,7 @@ class JavaScriptSandbox:
             status, text = guest.invoke(self._base.explain, thrown)
             guest.free(thrown)
             if status == OK:
-                name, message, stack = _parsed(guest.text(text))
+                name, message, stack = from_json(guest.text(text))
                 guest.free(text)
                 error = CodeError(name, message, _where(stack))
         if turn.stop is not None:
@@ -237,10 +237,6 @@ class JavaScriptSandbox:
 def _numbers(seed: Seed) -> tuple[int, int, int]:
     chance = random.Random(seed.random)
     return chance.getrandbits(31), chance.getrandbits(31), chance.getrandbits(31)
-
-
-def _parsed(text: str) -> Any:
-    return from_json(text)
 
 
 def _where(stack: str) -> str | None:
