@@ -10,7 +10,7 @@ from typing import Any
 from branches.agents.approval import Answer
 from branches.chat.entries import ChatAfferent, ChatAnswer, ChatEfferentDraft, ChatQuestion
 from branches.manifest import Direction
-from covenants import Config, Endpoint, Route
+from covenants import Config, Endpoint, Route, TransformFailed
 from covenants.dead_letters import DeadLetter
 from covenants.questions import asked_by, route_key
 from journals import Journal, Record
@@ -27,7 +27,7 @@ class Unanswerable(Exception):
         """It became a dead letter."""
         return cls(
             f"a record of this conversation could not be routed, so its answer may never come: {reason}; "
-            "`coven dead-letters list` shows it, and `coven dead-letters redrive` sends it again"
+            "`coven dead-letters list` shows it, and `coven dead-letters redrive --all` sends it again"
         )
 
     @classmethod
@@ -43,6 +43,14 @@ class Unanswerable(Exception):
         """Somebody who was asked elsewhere has not approved it."""
         said = f"{by} has not approved it" if by else "nobody could be asked"
         return cls(f"the route {route.name} needs an approval, and {said}, so the answer will not come")
+
+    @classmethod
+    def untaken(cls, said: Record[Any]) -> Unanswerable:
+        """No route takes it: each has a condition that says no, or makes nothing of it."""
+        return cls(
+            f"no route takes what was said at {said.position} of {said.journal}, so it will not be answered: look at "
+            f"`when:` and `via:` of the routes from {said.kind}"
+        )
 
 
 async def watch_letters(dead_letters: Journal, is_here: Callable[[str], bool], after: int) -> None:
@@ -61,6 +69,7 @@ class Lost:
         self._chats, self._is_here, self._open = chats, is_here, open
         self._faulty: list[tuple[Route, Endpoint]] = []
         self._asking: list[Route] = []
+        self._taking = {chat: self._routes_from(config, chat) for chat in chats}
         for route in config.routes:
             if not self._carries_answers(route):
                 continue
@@ -78,11 +87,22 @@ class Lost:
         for route, fault in self._faulty:
             journal = await self._open(fault.instance)
             found.append(self._watch_faults(route, fault, journal, await journal.end()))
+        for name, routes in self._taking.items():
+            if routes and all(route.when is not None or route.via is not None for route in routes):
+                chat = await self._open(name)
+                found.append(self._watch_said(routes, chat, await chat.end()))
         for route in self._asking:
             assert route.approval is not None
             chat = await self._open(route.approval.chat)
             found.append(self._watch_answers(route, chat, await chat.end()))
         return found
+
+    def _routes_from(self, config: Config, chat: str) -> list[Route]:
+        return [
+            route
+            for route in config.routes
+            if (route.source_instance, route.source_kind) == (chat, ChatAfferent.kind()) and route.targets
+        ]
 
     def _carries_answers(self, route: Route) -> bool:
         """Whether nothing is answered where this route does not carry."""
@@ -96,6 +116,12 @@ class Lost:
         if asks is None or asks.chat not in self._chats:
             return False
         return asks.conversation is None or self._is_here(asks.conversation)
+
+    async def _watch_said(self, routes: list[Route], chat: Journal, after: int) -> None:
+        async with aclosing(chat.tail(after, kinds=[ChatAfferent.kind()])) as said:
+            async for record in said:
+                if self._is_here(record.session) and not any(takes(route, record) for route in routes):
+                    raise Unanswerable.untaken(record)
 
     async def _watch_faults(self, route: Route, fault: Endpoint, journal: Journal, after: int) -> None:
         names = (route.name, f"{route.name}!")
@@ -129,6 +155,14 @@ class Lost:
                 about = await source.get(asked.position)
                 if about is not None and self._is_here(about.session):
                     raise Unanswerable.denied(route, entry.by)
+
+
+def takes(route: Route, record: Record[Any]) -> bool:
+    """Whether something comes of this record; a failure is something, too."""
+    try:
+        return bool(route.apply(record))
+    except TransformFailed:
+        return True
 
 
 def leads_to(config: Config, start: Endpoint, chats: Collection[str]) -> bool:

@@ -133,7 +133,8 @@ def redrive(
         if output is Output.JSON:
             typer.echo(msgspec.json.encode(outcomes))
         for outcome in outcomes if output is Output.TEXT else ():
-            typer.echo(f"{outcome.id[:8]}  {outcome.problem or f'sent again, {outcome.effects} entries written'}")
+            written = "1 entry" if outcome.effects == 1 else f"{outcome.effects} entries"
+            typer.echo(f"{outcome.id[:8]}  {outcome.problem or f'sent again, {written} written'}")
         return all(outcome.problem is None for outcome in outcomes)
 
     if not asyncio.run(work()):

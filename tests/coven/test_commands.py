@@ -241,7 +241,7 @@ async def test_dead_letters_are_listed_shown_and_sent_again(project, coven):
     assert (await in_thread(coven, "dead-letters", "show", "nothing")).code == 2
 
     sent = await in_thread(coven, "dead-letters", "redrive", "--all")
-    assert (sent.code, sent.out) == (0, "letter-o  sent again, 1 entries written\n")
+    assert (sent.code, sent.out) == (0, "letter-o  sent again, 1 entry written\n")
     prompts = (await in_thread(coven, "journal", "read", "agents", "-o", "json")).lines
     assert [prompt["entry"]["text"] for prompt in prompts] == ["hi"]
     assert (await in_thread(coven, "dead-letters", "list")).out == "there are no dead letters\n"

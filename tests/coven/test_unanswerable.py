@@ -134,6 +134,16 @@ async def test_a_no_of_somebody_who_is_asked_elsewhere(written, typed):
         await running
 
 
+async def test_what_no_route_takes(project, typed):
+    path = project / "coven.yaml"
+    taken = "- {route: ChatAfferent -> AgentPrompt, when: \"text.startsWith('!')\"}"
+    path.write_text(path.read_text().replace("- ChatAfferent -> AgentPrompt", taken))
+    typed.type("!hello\nhello\n")
+    with pytest.raises(Unanswerable, match="no route takes what was said"):
+        await host(configure(path, {}).config, MemoryStore()).run(lambda: None)
+    assert "rehearsal crystal" in typed.printed()
+
+
 @pytest.mark.parametrize(
     ("fault", "leads"), [("log.ChatEfferentDraft", False), ("chat.ChatEfferentDraft", True), ("AgentPrompt", True)]
 )
