@@ -82,6 +82,11 @@ class Bot(discord.Client):
         if self._tree is not None:
             await self._tree.sync()
 
+    def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
+        """What `discord.py` still has to tell when the bot is closed is told to nobody: there is no loop for it."""
+        if not self.is_closed():
+            super().dispatch(event, *args, **kwargs)
+
     async def on_connect(self) -> None:
         """A new session of the gateway has begun."""
         self._connected()

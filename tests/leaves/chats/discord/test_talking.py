@@ -10,6 +10,8 @@ from branches.chat import ChatEfferentDraft, ChatUndelivered
 from branches.secret import Secret
 from coven.testing import ManualClock
 from coven.testing.discord import Kind
+from leaves.chats.discord.client import Bot
+from leaves.chats.discord.pace import Pace
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 
@@ -314,3 +316,14 @@ async def test_code_that_goes_over_several_messages_is_closed_and_opened_again(s
     assert sent[1].startswith("```python\n")
     lines = [line for text in sent for line in text.splitlines() if line.startswith("line_")]
     assert lines == code.splitlines()
+
+
+async def test_what_is_still_told_when_the_bot_is_closed_reaches_nobody():
+    told: list[str] = []
+    pace = Pace(ManualClock(), 1)
+    bot = Bot(
+        lambda _: None, lambda: told.append("connected"), lambda: told.append("loaded"), commands=False, pace=pace
+    )
+    await bot.close()
+    bot.dispatch("ready")
+    assert told == []
