@@ -9,6 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
 
 Made = TypeVar("Made")
@@ -74,7 +76,15 @@ def timeout(seconds: float) -> httpx2.Timeout:
 
 def make_client(base: type[httpx2.AsyncClient], **options: Any) -> httpx2.AsyncClient:
     """A client of this class, for an SDK. What stands between is looked for at each request."""
-    return _passing(base)(**options)
+    return _passing(base)(verify=certificates(), **options)
+
+
+@cache
+def certificates() -> ssl.SSLContext:
+    """Whom all crystals of this process trust: reading the system's certificates takes a fiftieth of a second."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 @cache

@@ -16,7 +16,7 @@ from leaves.crystals._hearing import Hearing
 from leaves.crystals._images import Sight
 from leaves.crystals._names import Names
 from leaves.crystals._remote import RemoteCrystal
-from leaves.crystals._wire import make_client, timeout
+from leaves.crystals._wire import certificates, make_client, timeout
 from leaves.crystals.models import model_info, takes_images
 
 _TITLE = "Gemini"
@@ -72,6 +72,8 @@ class GeminiCrystal(RemoteCrystal):
             "timeout": int(seconds * 1000),
             "retry_options": {"attempts": 1},
             "httpx_async_client": connection,  # or the SDK would take aiohttp wherever that is installed
+            "client_args": {"verify": certificates()},  # or the clients that it makes and never uses would each read
+            "async_client_args": {"ssl": certificates()},  # the system's certificates anew
         }
         client = Client(api_key=self._key.reveal(), vertexai=False, http_options=options)
         return client, connection
