@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import AsyncIterator, Generator
 from itertools import count
 
@@ -15,6 +16,10 @@ from journals import EmbeddedServer, JetStreamStore, MemoryStore, Store
 # No test asks a real model, also in the processes that it starts.
 os.environ["COVEN_FORBID_MODEL_REQUESTS"] = "1"
 _numbers = count(1)
+
+# Hundreds of processes are started that import the same modules: what one of them has compiled, the others find.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No test asserts how long something takes.
 settings.register_profile("coven", deadline=None)
