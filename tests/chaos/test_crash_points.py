@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from branches.agents import AGENTS
 from branches.chat import CHAT
@@ -33,6 +34,7 @@ REGISTRIES = {
 _numbers = count(1)
 APPROVED = "approved.yaml"
 _KILLED = -signal.SIGKILL
+Whole = tuple[list[FaultPoint], list[str]]
 
 
 class Case:
@@ -95,13 +97,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def undisturbed(
-    folder: Path, server: EmbeddedServer, file: str = "coven.yaml"
-) -> tuple[list[FaultPoint], list[str]]:
+async def undisturbed(folder: Path, server: EmbeddedServer, file: str = "coven.yaml") -> Whole:
     """The points of a run that nobody kills, and its story."""
     case, trace = Case(folder, server, file), folder / "trace"
     assert await case.run(COVEN_FAULT_TRACE=str(trace)) == 0
     return reached_points(trace), case.told(await case.records())
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def whole(tmp_path_factory: pytest.TempPathFactory, nats_server: EmbeddedServer) -> Whole:
+    """The same of the conversation that every kill but those around an approval disturbs."""
+    return await undisturbed(tmp_path_factory.mktemp("undisturbed"), nats_server)
 
 
 async def check(case: Case, expected: list[str]) -> None:
@@ -142,16 +148,18 @@ async def kill_at(
 
 
 @pytest.mark.parametrize("part", range(4))
-async def test_a_kill_at_every_fifth_operation(folder: Path, nats_server: EmbeddedServer, part: int) -> None:
-    points, expected = await undisturbed(folder, nats_server)
+async def test_a_kill_at_every_fifth_operation(
+    folder: Path, nats_server: EmbeddedServer, whole: Whole, part: int
+) -> None:
+    points, expected = whole
     assert len(points) > 40
     await kill_at(points[2::5][part::4], expected, folder, nats_server)
 
 
 @pytest.mark.chaos
 @pytest.mark.timeout(1800)
-async def test_a_kill_at_every_operation(folder: Path, nats_server: EmbeddedServer) -> None:
-    points, expected = await undisturbed(folder, nats_server)
+async def test_a_kill_at_every_operation(folder: Path, nats_server: EmbeddedServer, whole: Whole) -> None:
+    points, expected = whole
     await kill_at(points, expected, folder, nats_server)
 
 
@@ -190,15 +198,13 @@ async def kill_server_at(points: list[FaultPoint], expected: list[str], folder: 
 
 
 @pytest.mark.parametrize("part", range(2))
-async def test_a_kill_of_the_server_at_every_fifteenth_operation(
-    folder: Path, nats_server: EmbeddedServer, part: int
-) -> None:
-    points, expected = await undisturbed(folder, nats_server)
+async def test_a_kill_of_the_server_at_every_fifteenth_operation(folder: Path, whole: Whole, part: int) -> None:
+    points, expected = whole
     await kill_server_at(points[::15][part::2], expected, folder)
 
 
 @pytest.mark.chaos
 @pytest.mark.timeout(1800)
-async def test_a_kill_of_the_server_at_every_operation(folder: Path, nats_server: EmbeddedServer) -> None:
-    points, expected = await undisturbed(folder, nats_server)
+async def test_a_kill_of_the_server_at_every_operation(folder: Path, whole: Whole) -> None:
+    points, expected = whole
     await kill_server_at(points, expected, folder)
