@@ -19,7 +19,7 @@ import structlog
 from coven.cli import main
 from coven.project import create
 
-TIMEOUT = 30
+TIMEOUT = 60
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY")
 
 

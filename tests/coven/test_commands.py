@@ -110,7 +110,7 @@ def test_version_and_completion(coven):
 def test_the_shell_completes_commands():
     program = Path(sys.executable).with_name("coven")
     asked = {"_COVEN_COMPLETE": "complete_bash", "COMP_WORDS": "coven journal ex", "COMP_CWORD": "2"}
-    ran = subprocess.run([program], env={**os.environ, **asked}, capture_output=True, text=True, timeout=30)
+    ran = subprocess.run([program], env={**os.environ, **asked}, capture_output=True, text=True, timeout=60)
     assert ran.stdout.split() == ["export"]
 
 

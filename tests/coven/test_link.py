@@ -73,7 +73,7 @@ async def test_a_looker_on_waits_for_the_coven(config):
     async def look() -> list[str]:
         async with linked(config, Join.WAIT) as link:  # it may be there before anything is written
             journal = await link.store.open("coven", system_registry())
-            await journal.wait_for(lambda record: record.kind == "ServiceChanged", timeout=10)
+            await journal.wait_for(lambda record: record.kind == "ServiceChanged", timeout=60)
             return await written(link)
 
     looking = asyncio.create_task(look())

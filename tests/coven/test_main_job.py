@@ -193,10 +193,10 @@ def test_output_that_nobody_reads_ends_it_and_the_answer_comes_at_the_next_start
         [sys.executable, "-m", "coven", "run"], stdin=subprocess.PIPE, stdout=write, stderr=subprocess.PIPE, text=True
     )
     os.close(write)
-    _, err = process.communicate("what files are here?\nread notes.md\n", timeout=30)
+    _, err = process.communicate("what files are here?\nread notes.md\n", timeout=60)
     assert (process.returncode, err) == (0, "")
     again = subprocess.run(
-        [sys.executable, "-m", "coven", "run"], input="pwd\n", capture_output=True, text=True, timeout=30
+        [sys.executable, "-m", "coven", "run"], input="pwd\n", capture_output=True, text=True, timeout=60
     )
     assert again.stdout.startswith(FILES)
 
@@ -204,7 +204,7 @@ def test_output_that_nobody_reads_ends_it_and_the_answer_comes_at_the_next_start
 @pytest.mark.parametrize(("closed", "code"), [("<&-", 0), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0)])
 def test_standard_streams_may_be_closed(project, closed, code):
     command = f"exec {sys.executable} -m coven run {closed}"
-    ran = subprocess.run(["sh", "-c", command], input="hello\n", capture_output=True, text=True, timeout=30)
+    ran = subprocess.run(["sh", "-c", command], input="hello\n", capture_output=True, text=True, timeout=60)
     assert ran.returncode == code
     assert "Traceback" not in ran.stderr
 
@@ -231,7 +231,7 @@ def test_what_is_not_used_is_not_imported(project, command):
         "main()"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", script], input="hello\n", capture_output=True, text=True, timeout=30, env=environ
+        [sys.executable, "-c", script], input="hello\n", capture_output=True, text=True, timeout=60, env=environ
     )
     assert ran.returncode == 0
     heavy = {"acp", "anthropic", "google", "httpx2", "openai", "pydantic", "pydantic_monty", "quickjs_rs"}
@@ -243,7 +243,7 @@ def test_user_files_are_never_on_the_path_of_our_imports(project, start):
     for name in ("coven", "journals", "branches", "leaves"):
         (project / f"{name}.py").write_text("raise SystemExit('imported from the workspace')")
     program = Path(sys.executable).with_name("coven")
-    ran = subprocess.run([program, "run"], input="hello\n", capture_output=True, text=True, timeout=30)
+    ran = subprocess.run([program, "run"], input="hello\n", capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0
     assert ran.stdout.startswith("I am the rehearsal crystal")
 

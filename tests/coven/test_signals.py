@@ -50,7 +50,7 @@ def process():
 def test_the_first_signal_cancels(process):
     running = process(stubborn=False)
     running.send_signal(signal.SIGTERM)
-    out, _ = running.communicate(timeout=30)
+    out, _ = running.communicate(timeout=60)
     assert (running.returncode, out) == (0, "stopping\nasked\n")
 
 
@@ -59,7 +59,7 @@ def test_the_second_signal_ends_at_once(process):
     running.send_signal(signal.SIGINT)
     assert running.stdout.readline() == "stopping\n"
     running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=30)
+    _, err = running.communicate(timeout=60)
     assert running.returncode == 130
     assert "stopped at once" in err
 
@@ -67,7 +67,7 @@ def test_the_second_signal_ends_at_once(process):
 def test_stopping_that_takes_too_long_is_cut_off(process):
     running = process(stubborn=True, within=0.05)
     running.send_signal(signal.SIGTERM)
-    _, err = running.communicate(timeout=30)
+    _, err = running.communicate(timeout=60)
     assert running.returncode == 130
     assert "stopping took longer than 0.05 s" in err
 
@@ -75,6 +75,6 @@ def test_stopping_that_takes_too_long_is_cut_off(process):
 def test_an_interrupt_while_it_stops_by_itself_is_the_second_one(process):
     running = process(by_itself=True)
     running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=30)
+    _, err = running.communicate(timeout=60)
     assert running.returncode == 130
     assert "stopped at once" in err

@@ -106,7 +106,7 @@ async def talk(chat: Journal, text: str, *files: Attachment, session: str = "s")
     def answers(record: Record) -> bool:
         return record.kind == "ChatEfferentDraft" and record.correlation_id == id
 
-    found = (await chat.wait_for(answers, timeout=30)).entry
+    found = (await chat.wait_for(answers, timeout=60)).entry
     assert isinstance(found, ChatEfferentDraft)
     return found
 
@@ -169,7 +169,7 @@ async def test_a_thought_reaches_the_chat_in_pieces_where_it_reaches_it_whole(fo
         assert (await talk(chat, "good morning")).text == "Good morning."
         told: dict[bool, list[str]] = {True: [], False: []}
         thoughts, ended = set[str](), 0
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             async for record in chunks.tail(0):
                 if isinstance(record.entry, ChatChunk):
                     told[record.entry.thought].append(record.entry.text)

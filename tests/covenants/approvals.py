@@ -20,7 +20,7 @@ async def questions(world: World, count: int) -> list[Record[ChatQuestion]]:
     """The first questions of the chat, once there are so many."""
     journal = await world.open("c")
     found: list[Any] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         async for record in journal.tail(0, kinds=[ChatQuestion.kind()]):
             found.append(record)
             if len(found) == count:
@@ -54,6 +54,6 @@ async def written(world: World) -> list[int]:
     await world.ping(1, start=1000)
     await answer(world, (await questions(world, count + 1))[count])
     target = await world.open("b")
-    await target.wait_for(lambda record: record.entry == Pong(number=1000), timeout=10)
+    await target.wait_for(lambda record: record.entry == Pong(number=1000), timeout=60)
     *rest, _ = numbers([record async for record in target.read()])
     return rest

@@ -129,7 +129,7 @@ async def test_an_older_router_writes_nothing_more_where_no_route_leads_any_more
         async with world.routing(TestRoute(), owner="newer"):
             await journal.append(Pong(number=2), session="s")
             with pytest.raises(BaseExceptionGroup) as caught:
-                await asyncio.wait_for(older, 10)
+                await asyncio.wait_for(older, 60)
             assert caught.group_contains(ClaimLost, match="now 'newer'")
             await journal.append(Ping(number=3), session="s")
             assert numbers(await world.arrive(1)) == [3]
@@ -201,7 +201,7 @@ async def test_a_target_that_is_full_stops_the_router_and_loses_nothing(store: J
     await world.ping(200)
     for _ in range(2):
         async with world.routing() as task:
-            await asyncio.wait([task], timeout=20)
+            await asyncio.wait([task], timeout=60)
             with pytest.raises((StoreFull, BaseExceptionGroup)) as caught:
                 task.result()
             assert isinstance(caught.value, StoreFull) or caught.group_contains(StoreFull, match="raise the limit")

@@ -73,7 +73,7 @@ async def live(world: World, count: int, lives: list[dict[int, str]], error: typ
             evens.cancel()
     world.wrap = lambda journal: journal
     async with world.routing(ROUTE):
-        assert await asyncio.wait_for(world.arrive((count + 1) // 2), 10)
+        assert await asyncio.wait_for(world.arrive((count + 1) // 2), 60)
         someone.cancel()
         await asyncio.gather(someone, return_exceptions=True)
         assert sorted(await written(world)) == list(range(0, count, 2))

@@ -65,7 +65,7 @@ class Journals:
 
 async def arrival(journal: Journal, kind: type[Entry]) -> Record[Entry]:
     """The next record of this kind, or the one that is there."""
-    return await journal.wait_for(lambda record: record.kind == kind.kind(), timeout=10)
+    return await journal.wait_for(lambda record: record.kind == kind.kind(), timeout=60)
 
 
 async def test_a_message_becomes_a_prompt(store: Store) -> None:
@@ -166,7 +166,7 @@ async def test_an_answer_goes_to_whoever_has_asked_and_to_nobody_else(store: Sto
         await answer(of_route, "ada")
         asked = ApprovalAsked(correlation_id="g1", question="May I?", choices=("yes", "no"), gate="x", arguments={})
         await agents.append(asked, session="s", correlation_id="g1")
-        of_gate = await chat.wait_for(lambda r: r.kind == "ChatQuestion", after=of_route.position, timeout=10)
+        of_gate = await chat.wait_for(lambda r: r.kind == "ChatQuestion", after=of_route.position, timeout=60)
         await answer(of_gate, "ada")
         given = await arrival(agents, ApprovalGiven)
         letter = await arrival(await journals.dead_letters(), DeadLetter)

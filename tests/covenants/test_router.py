@@ -68,7 +68,7 @@ async def test_a_newer_router_takes_over_and_the_older_one_stops(world: World) -
         async with world.routing(owner="newer"):
             await world.ping(5, start=5)
             with pytest.raises(BaseExceptionGroup) as caught:
-                await asyncio.wait_for(older, 10)
+                await asyncio.wait_for(older, 60)
             assert caught.group_contains(ClaimLost, match="now 'newer'")
             assert numbers(await world.arrive(10)) == list(range(10))
 
@@ -139,7 +139,7 @@ async def test_without_a_fault_it_becomes_a_dead_letter_and_the_route_goes_on(wo
         await world.ping(3)
         assert numbers(await world.arrive(2)) == [0, 2]
         letters = await world.dead_letters()
-        letter = await letters.wait_for(lambda _: True, timeout=10)
+        letter = await letters.wait_for(lambda _: True, timeout=60)
     assert isinstance(letter.entry, DeadLetter)
     assert (letter.entry.route, letter.entry.journal, letter.entry.position) == ("ping", "a", 2)
     assert (letter.entry.code, letter.entry.reason) == ("odd", "not this one")
@@ -255,7 +255,7 @@ async def test_chunks_are_carried_from_now_on(world: World) -> None:
             await chunks.append(Ping(number=number), session="s")
             if [record async for record in target.read()]:
                 break
-        first = await target.wait_for(lambda _: True, timeout=10)
+        first = await target.wait_for(lambda _: True, timeout=60)
     assert first.entry.number >= 1  # type: ignore[attr-defined]
 
 
@@ -270,7 +270,7 @@ async def test_of_two_routers_that_start_at_once_the_later_one_stays(world: Worl
         if done:
             break
     else:  # the older one learns of it at its next write
-        done, _ = await asyncio.wait(tasks, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(tasks, timeout=60, return_when=asyncio.FIRST_COMPLETED)
     (lost,) = done
     assert isinstance(lost.exception(), ClaimLost) or lost.exception().subgroup(ClaimLost)  # type: ignore[union-attr]
     (stays,) = tasks - done

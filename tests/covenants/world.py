@@ -104,7 +104,7 @@ class World:
             seen += 1
             return seen == count
 
-        await journal.wait_for(enough, timeout=10)
+        await journal.wait_for(enough, timeout=60)
         return [record async for record in journal.read()]
 
 
@@ -115,5 +115,5 @@ def numbers(records: list[Record[Entry]]) -> list[int]:
 async def read_letters(world: World, count: int) -> list[Record[DeadLetter]]:
     journal = await world.dead_letters()
     while len(letters := await waiting_letters(journal)) < count:
-        await journal.wait_for(lambda _: True, after=letters[-1].position if letters else 0, timeout=10)
+        await journal.wait_for(lambda _: True, after=letters[-1].position if letters else 0, timeout=60)
     return letters

@@ -98,7 +98,7 @@ async def test_the_leaf_of_the_page_talks_streams_and_asks() -> None:
     lines, store = example("writing-a-leaf.md")["Lines"], MemoryStore()
     journal = await store.open("chat", CHAT.registry())
     chunks = await store.open("chat-chunks", CHAT.registry(short_lived=True), short_lived=True)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         service = await serving(lines(lines.Options(port=port), "chat"), journal, chunks)
         answering = asyncio.create_task(echo(journal))
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -114,9 +114,9 @@ async def test_the_leaf_of_the_page_talks_streams_and_asks() -> None:
         )
         assert await reader.readline() == b"Shall I?\n"
         writer.write(b"yes\n")
-        answer = await journal.wait_for(lambda record: record.kind == "ChatAnswer", timeout=10)
+        answer = await journal.wait_for(lambda record: record.kind == "ChatAnswer", timeout=60)
         await journal.append(ChatEfferentDraft(text="anybody?"), session="cellar")
-        gone = await journal.wait_for(lambda record: record.kind == "ChatUndelivered", timeout=10)
+        gone = await journal.wait_for(lambda record: record.kind == "ChatUndelivered", timeout=60)
     assert (answer.entry.answer, answer.entry.by) == ("yes", "attic")
     assert "cellar" in gone.entry.error
     writer.close()
@@ -137,7 +137,7 @@ async def test_the_test_of_the_page_about_discord() -> None:
 
     names = example("discord.md")
     names["bring_a_bot"] = bring_a_bot
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await names["main"]() == "<Ada: hello>"
     for task in tasks:
         task.cancel()
@@ -157,7 +157,7 @@ async def test_the_test_of_the_page_about_slack() -> None:
 
     names = example("slack.md")
     names["bring_an_app"] = bring_an_app
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await names["main"]() == "&lt;Ada: hello&gt;"
     for task in tasks:
         task.cancel()

@@ -384,7 +384,7 @@ class TestTailing:
             assert await anext(tail) == wanted
 
     async def test_waiting_for_a_correlation_id(self, journal: Journal) -> None:
-        waiting = asyncio.create_task(journal.wait_for("call-7", timeout=10))
+        waiting = asyncio.create_task(journal.wait_for("call-7", timeout=60))
         await journal.append(Said(text="other"), session="s", correlation_id="call-6")
         answer = (await journal.append(Said(text="mine"), session="t", correlation_id="call-7")).record
         assert await waiting == answer

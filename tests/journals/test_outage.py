@@ -268,7 +268,7 @@ async def test_a_writer_goes_on_in_a_session_that_a_short_lived_journal_has_forg
         await journal.append(Said(text="x"), session="s", id="a")
         while await journal.last(session="s"):  # until its time is over
             pass
-        appended = await asyncio.wait_for(journal.append(Said(text="y"), session="s", id="b"), 20)
+        appended = await asyncio.wait_for(journal.append(Said(text="y"), session="s", id="b"), 60)
         assert appended.created
 
 

@@ -122,7 +122,7 @@ async def journals(nats_server: Any, coven_name: str) -> AsyncIterator[tuple[Jou
 async def test_what_others_write_is_heard_between_ones_own_and_in_the_quiet(journals: tuple[Journal, Journal]):
     mine, theirs = journals
     heard: list[int] = []
-    async with aclosing(mine.tail()) as tail, asyncio.timeout(30):
+    async with aclosing(mine.tail()) as tail, asyncio.timeout(60):
 
         async def hear(upto: int) -> None:
             while not heard or heard[-1] < upto:

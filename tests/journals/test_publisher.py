@@ -41,7 +41,7 @@ async def test_whoever_is_cancelled_while_waiting_keeps_nobody_from_the_window(
             await asyncio.wait([task], timeout=0)
         task.cancel()
     others = [task for task in tasks if task not in cancelled]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert all([(await task).created for task in others])
 
 
@@ -75,7 +75,7 @@ async def test_what_the_server_does_not_permit_is_said_and_not_tried_for_ever(tm
             journal = await store.open("chat", registry())
             for attempt in (journal.append(Said(text="x"), session="s"), journal.claim("Secret", "me")):
                 with pytest.raises(StoreRefused, match=r"does not permit writing to 'hearth\.chat") as caught:
-                    await asyncio.wait_for(attempt, 5)
+                    await asyncio.wait_for(attempt, 60)
                 assert "canary" not in str(caught.value)
             claim = await journal.claim("s", "me")
             assert (await journal.append(Said(text="x"), session="s", expect=claim)).created

@@ -48,7 +48,7 @@ async def forget(stream: Stream, keep: int = 0) -> None:
 
 
 async def gathered(groups: Any) -> list[int]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return [stored.position async for group in groups for stored in group]
 
 
@@ -112,9 +112,9 @@ async def test_a_reading_that_ran_dry_asks_again_before_anybody_misses_it(
         monkeypatch.setattr(reading, "_status", counting)
         reading._watchdog.cancel()  # type: ignore[union-attr]
         group = asyncio.create_task(reading.next_group())
-        await asyncio.wait_for(expired.wait(), 10)
+        await asyncio.wait_for(expired.wait(), 60)
         await journal.append(Said(text="at last"), session="s")
-        assert [stored.position for stored in await asyncio.wait_for(group, 10)] == [1]
+        assert [stored.position for stored in await asyncio.wait_for(group, 60)] == [1]
         assert reading._consumer == consumer
 
 
@@ -146,9 +146,9 @@ async def test_a_stream_that_was_made_anew_is_noticed_by_who_knew_the_old_one(st
             journal.end(),
         ):
             with pytest.raises(StoreMismatch, match="restart this process"):
-                await asyncio.wait_for(attempt, 30)
+                await asyncio.wait_for(attempt, 60)
         with pytest.raises((StoreMismatch, StoreUnavailable)):  # the latter if it looked while there was none
-            await asyncio.wait_for(anext(tail), 30)
+            await asyncio.wait_for(anext(tail), 60)
     assert (await new.append(Said(text="new"), session="s", id="5")).record.position == 1
     async with aclosing(new.tail()) as following:
         assert (await anext(following)).entry == Said(text="new")
@@ -159,7 +159,7 @@ async def test_a_stream_that_is_gone_is_an_error_and_not_an_endless_wait(store: 
     await store.connection.api(f"STREAM.DELETE.{store.coven}-chat")
     for attempt in (journal.append(Said(text="y"), session="s"), journal.last(session="s"), journal.claim("t", "me")):
         with pytest.raises(StoreUnavailable, match="stream not found"):
-            await asyncio.wait_for(attempt, 10)
+            await asyncio.wait_for(attempt, 60)
 
 
 async def test_a_cluster_that_is_choosing_a_leader_is_waited_for(tmp_path: Path):

@@ -125,7 +125,7 @@ class Bench:
             after=prompt.position,
             kinds=["AgentResponse"],
             session=prompt.session,
-            timeout=30,
+            timeout=60,
         )
         return cast("AgentResponse", found.entry)
 
@@ -135,7 +135,7 @@ class Bench:
     async def wait(self, kind: str, count: int = 1) -> Record[Entry]:
         """The n-th record of a kind."""
         journal = await self.open()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             async for record in journal.tail(kinds=[kind]):
                 count -= 1
                 if count == 0:

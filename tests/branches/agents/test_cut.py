@@ -284,7 +284,7 @@ async def test_a_prompt_whose_episode_is_about_to_begin_can_be_cancelled_too() -
         await log.arrived.wait()
         cancelled = await (await bench.open()).append(AgentCancel(prompt=first.id), session="s")
         second = await bench.ask("next")
-        await journal.wait_for(lambda record: record.position == second.position, timeout=10)
+        await journal.wait_for(lambda record: record.position == second.position, timeout=60)
         assert cancelled.created
         log.released.set()
         assert (await bench.response(first)).ending == "cancelled"

@@ -340,7 +340,7 @@ async def test_text_is_streamed_to_the_chunk_journal_while_it_comes() -> None:
     async with bench.serve(ScriptedCrystal([calls(("echo", {"text": "a"})), says(lines)]), chunk_journal=chunks):
         prompt = await bench.ask("go")
         await bench.response(prompt)
-        completed = await chunks.wait_for(lambda r: r.kind == "AgentStreamCompleted", timeout=30)
+        completed = await chunks.wait_for(lambda r: r.kind == "AgentStreamCompleted", timeout=60)
     records = [record async for record in chunks.read(kinds=["AgentChunk"])]
     pieces = [r.entry for r in records if isinstance(r.entry, AgentChunk)]
     assert "".join(piece.text for piece in pieces) == lines

@@ -68,14 +68,14 @@ async def journal(memory: MemoryStore) -> Journal:
 @asynccontextmanager
 async def serving(store: Store, platform: Platform, **options):
     service = ChatService("chat", await store.open("chat", CHAT.registry()), platform, owner="test", **options)
-    async with asyncio.timeout(10), living(service) as task:
+    async with asyncio.timeout(60), living(service) as task:
         yield task
 
 
 async def finish(store: Store, platform: Platform, **options) -> None:
     """Serve until the outside has ended."""
     service = ChatService("chat", await store.open("chat", CHAT.registry()), platform, owner="test", **options)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         with pytest.raises(Finished):
             await service.run(lambda: None)
 
@@ -159,7 +159,7 @@ async def test_what_was_not_delivered_is_delivered_after_a_restart_and_nothing_e
         await delivered(journal, 1)
         platform.held["room"] = asyncio.Event()
         await draft(journal, "room", "two")
-        await journal.wait_for(lambda r: isinstance(r.entry, ChatEfferent) and r.entry.text == "two", timeout=10)
+        await journal.wait_for(lambda r: isinstance(r.entry, ChatEfferent) and r.entry.text == "two", timeout=60)
     await draft(journal, "room", "three")
     after = Platform()
     async with serving(memory, after):
@@ -215,7 +215,7 @@ async def test_a_start_reads_only_what_follows_the_last_settled_position(memory,
         for number in range(12):
             await draft(journal, "room", str(number))
         await delivered(journal, 12)
-        await journal.wait_for(lambda r: r.kind == "ChatSettled", timeout=10)
+        await journal.wait_for(lambda r: r.kind == "ChatSettled", timeout=60)
     settled = await journal.last(kinds=["ChatSettled"])
     outcomes = await delivered(journal, 12)
     drafts = [r async for r in journal.read(before=settled.entry.position + 1, kinds=["ChatEfferentDraft"])]
@@ -250,7 +250,7 @@ async def test_the_end_of_the_outside_waits_for_deliveries_under_way_and_then_fi
     platform.held["room"] = asyncio.Event()
     async with serving(memory, platform) as service:
         await draft(journal, "room", "last words")
-        await journal.wait_for(lambda r: isinstance(r.entry, ChatEfferent), timeout=10)
+        await journal.wait_for(lambda r: isinstance(r.entry, ChatEfferent), timeout=60)
         platform.ended.set()
         platform.held["room"].set()
         with pytest.raises(Finished):
@@ -439,7 +439,7 @@ async def test_pieces_are_shown_as_they_come(memory, journal):
         await asyncio.sleep(0)
         await chunks.append(ChatChunk(stream="s", index=1, text="the rest of it"), session="room")
         await chunks.append(ChatChunk(stream="t", index=0, text="now"), session="room")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await platform.showed.wait()
     assert platform.shown == ["now"]
 
@@ -467,7 +467,7 @@ async def test_what_an_agent_does_is_shown_in_its_place_and_not_again_after_a_re
         await delivered(journal, 1)
         await journal.append(ChatActivity(activity="thought", text="and now"), session="room")
         platform.showed.clear()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while platform.sent[-1] != ("room", "(and now)"):
                 await platform.showed.wait()
     assert platform.sent == [("room", "(hm)"), ("room", "Yes."), ("room", "(and now)")]

@@ -30,7 +30,7 @@ async def talk(journal: Journal, port: ChatPort, conversation: str, *texts: str)
         ids.append(heard.id)
         draft = ChatEfferentDraft(text=text.upper())
         await journal.append(draft, session=heard.session, cause=heard, correlation_id=heard.id)
-        await journal.wait_for(lambda r, id=heard.id: r.kind == "ChatDelivered" and r.correlation_id == id, timeout=10)
+        await journal.wait_for(lambda r, id=heard.id: r.kind == "ChatDelivered" and r.correlation_id == id, timeout=60)
     return ids
 
 

@@ -29,7 +29,7 @@ class Wall:
         self.messages[message] = ""
 
     async def until(self, *messages: str) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while self.messages != list(messages):
                 self.changed.clear()
                 await self.changed.wait()

@@ -62,7 +62,7 @@ async def ask(journal: Journal, number: int = 1) -> None:
 
 async def answers(journal: Journal, count: int) -> list[ChatAnswer]:
     found: list[ChatAnswer] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         async for record in journal.tail(kinds=["ChatAnswer"]):
             assert isinstance(record.entry, ChatAnswer)
             found.append(record.entry)
@@ -101,7 +101,7 @@ async def test_an_open_question_is_shown_again_by_the_next_start_and_an_answered
             await ask(journal, number)
             await desk.shown.get()
         await port.answer("s", "q-1", "yes", "ada")
-        await journal.wait_for(lambda record: record.kind == "ChatDelivered", timeout=30)
+        await journal.wait_for(lambda record: record.kind == "ChatDelivered", timeout=60)
     again = Desk()
     async with serving(journal, again) as port:
         assert [message.entry.question for message in again.reminded] == ["q-2"]

@@ -101,7 +101,7 @@ class Workshop:
         return appended.record
 
     async def outcome(self, call: str) -> Record[Entry]:
-        return await self.journal.wait_for(call, kinds=OUTCOMES, timeout=10)
+        return await self.journal.wait_for(call, kinds=OUTCOMES, timeout=60)
 
     async def kinds(self, session: str | None = None) -> list[str]:
         return [record.kind async for record in self.journal.read(session=session)]

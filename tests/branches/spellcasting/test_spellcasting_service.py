@@ -352,7 +352,7 @@ async def test_a_start_reads_only_what_followed_the_last_settled_position(worksh
         for number in range(12):
             await workshop.invoke(f"c{number}", tone="a")
             await workshop.outcome(f"c{number}")
-        settled = await workshop.journal.wait_for(lambda record: isinstance(record.entry, SpellsSettled), timeout=10)
+        settled = await workshop.journal.wait_for(lambda record: isinstance(record.entry, SpellsSettled), timeout=60)
     open_before = [
         record.correlation_id
         async for record in workshop.journal.read(before=settled.entry.position + 1, kinds=["SpellInvocation"])
@@ -404,7 +404,7 @@ async def test_another_service_that_keeps_marks_neither_stops_this_one_nor_its_m
                 end = (await taker.claim(SETTLED_SESSION, "another service")).position
             await workshop.invoke(f"c{number}", tone="a")
             await workshop.outcome(f"c{number}")
-        mark = await workshop.journal.wait_for(lambda r: isinstance(r.entry, SpellsSettled), after=end, timeout=10)
+        mark = await workshop.journal.wait_for(lambda r: isinstance(r.entry, SpellsSettled), after=end, timeout=60)
     assert mark.entry.position > end
 
 

@@ -21,7 +21,7 @@ class ChatStage:
         self.journal, self.chunks = journal, chunks
 
     @asynccontextmanager
-    async def life(self, leaf: ChatLeaf, timeout: float = 30, **options: Any) -> AsyncGenerator[asyncio.Task[None]]:
+    async def life(self, leaf: ChatLeaf, timeout: float = 60, **options: Any) -> AsyncGenerator[asyncio.Task[None]]:
         """One life of the leaf, from ready to a sudden end, of so many seconds at most."""
         service = ChatService("chat", self.journal, leaf, owner="test", chunk_journal=self.chunks, **options)
         async with asyncio.timeout(timeout), living(service) as task:
@@ -31,7 +31,7 @@ class ChatStage:
         """The first prompts, as soon as there are so many."""
         return await self.first("ChatAfferent", count)
 
-    async def delivered(self, count: int, timeout: float = 30) -> list[Record]:
+    async def delivered(self, count: int, timeout: float = 60) -> list[Record]:
         """The first outcomes, as soon as there are so many."""
         return await self.first("ChatDelivered", count, "ChatUndelivered", timeout=timeout)
 
@@ -40,7 +40,7 @@ class ChatStage:
         found = await self.first("ChatAnswer", count)
         return [(record.entry.correlation_id, record.entry.answer, record.entry.by) for record in found]
 
-    async def first(self, kind: str, count: int, *others: str, timeout: float = 30) -> list:
+    async def first(self, kind: str, count: int, *others: str, timeout: float = 60) -> list:
         """The first records of these kinds, as soon as there are so many."""
         found: list = []
         async with asyncio.timeout(timeout):
@@ -67,7 +67,7 @@ class ChatStage:
 
     async def written(self, count: int) -> None:
         """So many chunks went by."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             async for record in self.chunks.tail(0):
                 if record.position >= count:
                     break

@@ -87,7 +87,7 @@ async def conversing(
     service = asyncio.create_task(chat.run(lambda: None))
     answering = asyncio.create_task(other(journal))
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             yield service
     finally:
         for task in (service, answering):
@@ -164,11 +164,11 @@ async def test_only_who_may_answer_a_question_does_and_others_are_told(
     console = open_console(options, "chat", stdin=stdin.reader, stdout=stdout.writer)
     async with conversing(journal, console, ask) as service:
         stdin.type("do it\n")
-        await journal.wait_for(lambda record: record.kind == "ChatDelivered", timeout=10)
+        await journal.wait_for(lambda record: record.kind == "ChatDelivered", timeout=60)
         stdin.type("yes\n")
         stdin.writer.close()
         if answers:
-            await journal.wait_for(lambda record: record.kind == "ChatAnswer", timeout=10)
+            await journal.wait_for(lambda record: record.kind == "ChatAnswer", timeout=60)
         else:
             with pytest.raises(Finished):
                 await service
@@ -248,7 +248,7 @@ async def test_an_answer_to_a_question_from_which_nothing_can_follow_is_not_wait
 
     console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
     async with conversing(journal, console, say_nothing) as service:
-        await journal.wait_for(lambda record: record.kind == "ChatDelivered", timeout=10)
+        await journal.wait_for(lambda record: record.kind == "ChatDelivered", timeout=60)
         stdin.type("yes\n")
         stdin.writer.close()
         with pytest.raises(Finished):
@@ -309,7 +309,7 @@ async def test_when_nobody_reads_the_output_the_console_finishes_and_the_answer_
     again = Pipe()
     console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=again.writer)
     async with conversing(journal, console) as service:
-        await journal.wait_for(lambda r: r.kind == "ChatDelivered", timeout=10)
+        await journal.wait_for(lambda r: r.kind == "ChatDelivered", timeout=60)
     assert again.printed() == "<one>\n"
     again.close()
 
@@ -318,7 +318,7 @@ async def test_a_message_for_another_conversation_is_refused(journal, stdin, std
     console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
     async with conversing(journal, console):
         await journal.append(ChatEfferentDraft(text="lost"), session="elsewhere")
-        outcome = await journal.wait_for(lambda r: r.kind == "ChatUndelivered", timeout=10)
+        outcome = await journal.wait_for(lambda r: r.kind == "ChatUndelivered", timeout=60)
     assert "elsewhere" in outcome.entry.error
     assert stdout.printed() == ""
 
@@ -333,7 +333,7 @@ async def test_a_slow_reader_does_not_block_the_process(journal, stdin, stdout):
     console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
     async with conversing(journal, console, shout) as service:
         stdin.type("go\n")
-        await journal.wait_for(lambda r: r.kind == "ChatEfferent", timeout=10)
+        await journal.wait_for(lambda r: r.kind == "ChatEfferent", timeout=60)
         service.cancel()
         await asyncio.wait([service])
     assert service.cancelled()
@@ -354,7 +354,7 @@ async def test_on_a_terminal_a_person_types_asks_for_help_and_quits(journal, ter
     console = open_console(ConsoleOptions(history=None), "chat", stdin=stream, stdout=stream)
     async with conversing(journal, console) as service:
         keys.send_text("hello\r")
-        await journal.wait_for(lambda r: r.kind == "ChatDelivered", timeout=10)
+        await journal.wait_for(lambda r: r.kind == "ChatDelivered", timeout=60)
         keys.send_text("/help\r/nonsense\r\r/quit\r")
         with pytest.raises(Finished):
             await service
@@ -376,7 +376,7 @@ async def test_pasted_lines_are_one_message_and_a_path_is_no_command(journal, te
     stream, keys = terminal
     async with conversing(journal, open_console(ConsoleOptions(history=None), "chat", stdin=stream, stdout=stream)):
         keys.send_text("\x1b[200~line one\nline two\x1b[201~\r/etc/hosts\r")
-        await journal.wait_for(lambda r: r.kind == "ChatAfferent" and r.entry.text == "/etc/hosts", timeout=10)
+        await journal.wait_for(lambda r: r.kind == "ChatAfferent" and r.entry.text == "/etc/hosts", timeout=60)
     assert await texts(journal) == ["line one\nline two", "/etc/hosts"]
 
 
@@ -409,7 +409,7 @@ async def test_input_that_arrives_between_two_lives_of_the_service_is_not_lost(j
     console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
     async with conversing(journal, console):
         stdin.type("one\n")
-        await journal.wait_for(lambda r: r.kind == "ChatDelivered", timeout=10)
+        await journal.wait_for(lambda r: r.kind == "ChatDelivered", timeout=60)
     stdin.type("two\n")
     stdin.writer.close()
     async with conversing(journal, console) as service:

@@ -55,7 +55,7 @@ class Terminal:
         await self._until(lambda: text in " ".join(self.text.split()))
 
     async def _until(self, found: Callable[[], bool]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not found():
                 self._drawn.clear()
                 await self._drawn.wait()
@@ -68,7 +68,7 @@ class Room:
         self.journal, self.chunks, self.terminal = journal, chunks, terminal
 
     async def heard(self, text: str):
-        found = await self.journal.wait_for(lambda r: r.kind == "ChatAfferent" and r.entry.text == text, timeout=20)
+        found = await self.journal.wait_for(lambda r: r.kind == "ChatAfferent" and r.entry.text == text, timeout=60)
         return found.id
 
     async def stream(
@@ -190,7 +190,7 @@ async def test_a_question_becomes_the_prompt_and_the_beginning_of_a_choice_answe
         await opened.terminal.drawn("May I write? (yes/no)")
         await opened.terminal.drawn("yes/no>")
         opened.terminal.type("y\r")
-        answered = await opened.journal.wait_for(lambda r: r.kind == "ChatAnswer", timeout=20)
+        answered = await opened.journal.wait_for(lambda r: r.kind == "ChatAnswer", timeout=60)
         assert (answered.entry.correlation_id, answered.entry.answer) == ("q", "yes")
         await opened.terminal.drawn("you>", 2)
 
@@ -264,7 +264,7 @@ async def sessions(opened, *texts: str) -> list[str]:
     for text in texts:
         opened.terminal.type(f"{text}\r")
         record = await opened.journal.wait_for(
-            lambda r, text=text: r.kind == "ChatAfferent" and r.entry.text == text, timeout=20
+            lambda r, text=text: r.kind == "ChatAfferent" and r.entry.text == text, timeout=60
         )
         found.append(record.session)
     return found
@@ -276,7 +276,7 @@ async def test_fork_goes_on_from_an_earlier_message_and_is_answered_in_the_same_
         opened.terminal.type("/fork 1 another two\r")
         await opened.terminal.drawn("This conversation goes on from 1 message back")
         prompt = await opened.heard("another two")
-        forked = (await opened.journal.wait_for(lambda r: r.kind == "ChatForked", timeout=20)).session
+        forked = (await opened.journal.wait_for(lambda r: r.kind == "ChatForked", timeout=60)).session
         assert (await sessions(opened, "three")) == [forked]
         draft = ChatEfferentDraft(text="An answer.", sender="hearth")
         await opened.journal.append(draft, session=forked, correlation_id=prompt)
@@ -286,7 +286,7 @@ async def test_fork_goes_on_from_an_earlier_message_and_is_answered_in_the_same_
         )
         await opened.terminal.drawn("yes/no>")
         opened.terminal.type("yes\r")
-        answer = await opened.journal.wait_for(lambda r: r.kind == "ChatAnswer", timeout=20)
+        answer = await opened.journal.wait_for(lambda r: r.kind == "ChatAnswer", timeout=60)
         assert answer.session == forked
         opened.terminal.type("/fork 9\r")
         await opened.terminal.drawn("not forked: this conversation has 3 messages, so it cannot go back 9")

@@ -28,8 +28,6 @@ CONTRACT = Path(__file__).parent / "contract"
 ROOT = Path(__file__).parents[3]
 GEMINI_WAYS = ("generateContent", "streamGenerateContent")
 
-pytestmark = pytest.mark.timeout(300)  # each is a run of its own, which a slow machine may take long to begin
-
 
 async def run(*arguments: str, environ: Mapping[str, str], part: str = "") -> tuple[int, str]:
     """The contract's live half in another process: its status, and all that it has written."""

@@ -242,7 +242,7 @@ class Alive:
     async def everything_ended(self) -> None:
         """Returns when no process holds the pipe any more."""
         assert self._file is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await asyncio.to_thread(self._file.read)
         self._file.close()
 

@@ -46,7 +46,7 @@ async def cast(journal: Journal, call: str, spell: str, **arguments: Any) -> Non
 
 
 async def outcome(journal: Journal, call: str) -> Record[Entry]:
-    return await journal.wait_for(call, kinds=["SpellResult", "SpellFault"], timeout=30)
+    return await journal.wait_for(call, kinds=["SpellResult", "SpellFault"], timeout=60)
 
 
 async def test_one_turn_of_several_calls_works_on_real_files_in_order(store: Store, workspace: Path):

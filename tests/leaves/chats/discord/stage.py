@@ -23,7 +23,7 @@ class Stage(ChatStage):
         self.world = discord.world
 
     def bot(
-        self, *, leaf: type[Discord] = Discord, clock=None, timeout: float = 30, **options
+        self, *, leaf: type[Discord] = Discord, clock=None, timeout: float = 60, **options
     ) -> AbstractAsyncContextManager[asyncio.Task[None]]:
         """One life of the bot, from ready to a sudden end, of so many seconds at most."""
         token = Secret("${TOKEN}", {"TOKEN": self.discord.token})

@@ -443,10 +443,10 @@ async def test_the_loopback_slack_is_one_to_the_connection_of_the_sdk_too(stage)
     client.socket_mode_request_listeners.append(listen)
     await client.connect()
     await stage.slack.say("hello", mention=False)
-    assert await asyncio.wait_for(heard.get(), 10) == "hello"
+    assert await asyncio.wait_for(heard.get(), 60) == "hello"
     await stage.slack.ask_to_reconnect()
     await stage.slack.until(lambda: stage.slack.connections == 2)
     await stage.slack.say("again", mention=False)
-    assert await asyncio.wait_for(heard.get(), 10) == "again"
+    assert await asyncio.wait_for(heard.get(), 60) == "again"
     await stage.acknowledged()
     await client.close()

@@ -23,7 +23,7 @@ class Place:
         self.address = leaf.address
 
     async def heard(self, text: str):
-        return await self.journal.wait_for(lambda r: r.kind == "ChatAfferent" and r.entry.text == text, timeout=30)
+        return await self.journal.wait_for(lambda r: r.kind == "ChatAfferent" and r.entry.text == text, timeout=60)
 
     async def say(self, session: str, text: str, *, prompt: str | None = None) -> None:
         draft = ChatEfferentDraft(text=text, sender="hearth")

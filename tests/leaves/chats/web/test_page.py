@@ -190,7 +190,7 @@ async def test_a_question_is_a_card_with_buttons_and_is_answered_once(place, tab
         await opened.ask(session, "May I write list.txt?", "yes", "no")
         await tab.until("document.querySelectorAll('.question button').length === 2")
         await tab.value("document.querySelector('.question button').click()")
-        answered = await opened.journal.wait_for(lambda r: r.kind == "ChatAnswer", timeout=30)
+        answered = await opened.journal.wait_for(lambda r: r.kind == "ChatAnswer", timeout=60)
         assert (answered.session, answered.entry.correlation_id, answered.entry.answer) == (
             session,
             "question-1",
@@ -212,7 +212,7 @@ async def test_a_question_without_choices_takes_any_text(place, tab):
             "(() => { const form = document.querySelector('.question form');"
             " form.querySelector('input').value = 'Ada'; form.requestSubmit(); })()"
         )
-        answered = await opened.journal.wait_for(lambda r: r.kind == "ChatAnswer", timeout=30)
+        answered = await opened.journal.wait_for(lambda r: r.kind == "ChatAnswer", timeout=60)
         assert answered.entry.answer == "Ada"
 
 

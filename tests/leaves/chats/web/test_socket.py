@@ -33,14 +33,14 @@ class Client:
 
     async def get(self, type: str):
         """The next message of this type; others are passed over."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 message = json.loads(await self._socket.recv())
                 if message["type"] == type:
                     return message
 
     async def closed(self) -> int:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             with pytest.raises(ConnectionClosed) as closed:
                 while True:
                     await self._socket.recv()
@@ -92,7 +92,7 @@ async def test_a_page_that_comes_back_gets_what_it_missed_also_from_a_server_tha
         position = (await page.get("said"))["position"]
     async with place() as opened:
         await opened.say(SESSION, "two")
-        await opened.journal.wait_for(lambda r: r.kind == "ChatEfferent" and r.entry.text == "two", timeout=30)
+        await opened.journal.wait_for(lambda r: r.kind == "ChatEfferent" and r.entry.text == "two", timeout=60)
         async with visit(opened, after=position) as page:
             assert (await page.get("said"))["text"] == "two"
             await opened.say(SESSION, "three")
@@ -211,7 +211,7 @@ async def test_an_answer_of_somebody_who_may_not_give_it_is_refused(place):
 async def test_a_message_for_no_page_is_refused(place):
     async with place() as opened:
         await opened.say("console", "lost")
-        outcome = await opened.journal.wait_for(lambda r: r.kind == "ChatUndelivered", timeout=30)
+        outcome = await opened.journal.wait_for(lambda r: r.kind == "ChatUndelivered", timeout=60)
         assert "'console'" in outcome.entry.error
 
 
