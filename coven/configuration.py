@@ -37,7 +37,8 @@ class UnknownService(Exception):
     """A service was asked for that the configuration does not have."""
 
     def __init__(self, name: str, known: Collection[str]) -> None:
-        super().__init__(f"there is no service {name!r}; this coven has {', '.join(known)}")
+        several = "; say `--only` once for each" if "," in name else ""
+        super().__init__(f"there is no service {name!r}; this coven has {', '.join(known)}{several}")
         self.name, self.known = name, tuple(known)
 
 

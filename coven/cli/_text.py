@@ -14,7 +14,7 @@ from journals import Entry, Record, Unreadable
 
 
 def record_line(record: Record[Entry], width: int | None) -> str:
-    """Position, time, kind, session and fields of a record, cut to a width in characters where there is one."""
+    """Position, time, kind, session and fields of a record, its text first, cut to a width where there is one."""
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.time))
     line = f"{record.position:>6}  {clock}  {record.kind:<20} {record.session}  {_fields(record.entry)}"
     line = "".join(character if character.isprintable() else "\ufffd" for character in line)
@@ -42,4 +42,5 @@ def _fields(entry: Entry) -> str:
     if "attachments" in told:  # their bytes are nothing for people
         attachments: tuple[Attachment, ...] = getattr(entry, "attachments", ())
         told["attachments"] = f"[{', '.join(f'{each.name} ({len(each.body):,} bytes)' for each in attachments)}]"
-    return " ".join(f"{name}={value}" for name, value in told.items() if value != "null")
+    first = sorted(told, key=lambda name: name != "text")  # what was said, where a narrow terminal still shows it
+    return " ".join(f"{name}={told[name]}" for name in first if told[name] != "null")

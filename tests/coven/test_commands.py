@@ -293,9 +293,12 @@ def test_a_bug_is_a_message_unless_debugging(project, coven, monkeypatch):
 def test_records_are_one_line_each_however_strange():
     async def write():
         journal = await MemoryStore().open("chat", CHAT.registry())
-        return (await journal.append(ChatEfferentDraft(text="a\nb" * 100), session="x\x1b\ny")).record
+        said = ChatAfferent(sender="ada", text="a\nb" * 100)
+        return (await journal.append(said, session="x\x1b\ny")).record
 
-    line = record_line(asyncio.run(write()), 80)
+    record = asyncio.run(write())
+    assert record_line(record, None).split("  ")[-1].startswith('text="a')
+    line = record_line(record, 80)
     assert "\n" not in line
     assert "\x1b" not in line
     assert len(line) == 80

@@ -44,6 +44,8 @@ def test_only_takes_a_name_or_a_type(path):
     assert services_of(config, ["chat", "covenant"]) == ("covenant", "console", "desk")
     with pytest.raises(UnknownService, match="'spells'; this coven has agents, covenant, console, desk"):
         services_of(config, ["spells"])
+    with pytest.raises(UnknownService, match="; say `--only` once for each"):
+        services_of(config, ["agents,covenant"])
 
 
 def test_signing_in_takes_the_secret_from_the_environment(path):
