@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from branches.chat import CHAT, ChatAfferent, ChatEfferentDraft
+from branches.chat import CHAT, ChatAfferent
 from coven.cli._text import record_line
 from coven.configuration import configure
 from coven.link import Join, linked
