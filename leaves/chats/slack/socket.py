@@ -94,16 +94,18 @@ class Socket:
     async def _connect(self, session: aiohttp.ClientSession) -> aiohttp.ClientWebSocketResponse:
         """A connection that Slack has greeted."""
         address = await self._address()
+        socket, problem = None, "Slack did not greet"
         try:
             async with asyncio.timeout(_HELLO_S):
                 socket = await session.ws_connect(address, heartbeat=_HEARTBEAT_S)
                 frame = await socket.receive()
                 if frame.type is aiohttp.WSMsgType.TEXT and _envelope(frame.data).type == "hello":
                     return socket
-                await socket.close()
         except (aiohttp.ClientError, OSError) as error:  # its text may hold the ticket of the address
-            raise Away(f"Slack cannot be connected to ({type(error).__name__})") from None
-        raise Away("Slack did not greet")
+            problem = f"Slack cannot be connected to ({type(error).__name__})"
+        if socket is not None:
+            await _close(socket)
+        raise Away(problem)
 
     async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> str:
         """Take what comes until the connection ends; gives Slack's reason for it, if it told one."""
