@@ -9,7 +9,7 @@ import pytest
 from branches.agents.medium import Medium
 from leaves.mediums.javascript import JavaScript
 from leaves.mediums.python import Python
-from tests.leaves.mediums.entities import GATES, LIMITS, Circle, Entity
+from tests.leaves.mediums.entities import BRIEF, GATES, LIMITS, Circle, Entity
 
 
 @pytest.fixture(params=["javascript", "python"])
@@ -31,9 +31,15 @@ async def entity(medium: Medium) -> Entity:
 
 
 @pytest.fixture
+async def brief(medium: Medium) -> Entity:
+    """One whose code may not run for long; in Python that counts the time in which others have the machine too."""
+    return Entity(await medium.open(GATES, BRIEF), Circle())
+
+
+@pytest.fixture
 async def javascript() -> AsyncIterator[Entity]:
     medium = JavaScript()
-    yield Entity(await medium.open(GATES, LIMITS), Circle())
+    yield Entity(await medium.open(GATES, BRIEF), Circle())
     await medium.close()
 
 

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec import structs
+
 from branches.agents.gates import DONE, GateDefinition
 from branches.agents.medium import (
     CodeOutcome,
@@ -35,7 +37,8 @@ GATES = (
     gate("call_agent", "intent", "context", "max_depth", required=1),
     gate("call_agent_batch", "calls"),
 )
-LIMITS = Limits(cpu_s=0.5, wall_s=30.0, memory_bytes=32 * 1024 * 1024)
+LIMITS = Limits(cpu_s=10.0, wall_s=60.0, memory_bytes=32 * 1024 * 1024)
+BRIEF = structs.replace(LIMITS, cpu_s=0.5)  # for code that has to be stopped
 SEED = Seed(1_700_000_000.0, 7)
 
 

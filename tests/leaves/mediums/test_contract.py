@@ -10,7 +10,7 @@ import pytest
 from msgspec import UNSET, structs
 
 from branches.agents.medium import CodeEnding, GateValue, Limits, Medium, Seed
-from tests.leaves.mediums.entities import GATES, LIMITS, SEED, Circle, Entity, gate
+from tests.leaves.mediums.entities import BRIEF, GATES, LIMITS, SEED, Circle, Entity, gate
 
 Say = Callable[[str, str], str]
 
@@ -87,8 +87,8 @@ class TestOutput:
         assert outcome.output_cut
         assert outcome.output == "x" * LIMITS.output_chars
 
-    async def test_without_end_is_cut_and_stopped(self, entity: Entity, say: Say) -> None:
-        outcome = await entity(say("for (;;) print('y')", "while True: print('y')"))
+    async def test_without_end_is_cut_and_stopped(self, brief: Entity, say: Say) -> None:
+        outcome = await brief(say("for (;;) print('y'.repeat(9999))", "while True: print('y' * 9999)"))
         assert outcome.ending is CodeEnding.TIMED_OUT
         assert outcome.output_cut
         assert len(outcome.output) == LIMITS.output_chars
@@ -309,11 +309,11 @@ class TestClock:
 
 
 class TestLimits:
-    async def test_a_loop_without_end_is_stopped(self, entity: Entity, say: Say) -> None:
-        await entity(say("var x = 1", "x = 1"))
-        outcome = await entity(say("try { for (;;); } catch (e) { x = 2 } finally { x = 3 }", "while True: pass"))
+    async def test_a_loop_without_end_is_stopped(self, brief: Entity, say: Say) -> None:
+        await brief(say("var x = 1", "x = 1"))
+        outcome = await brief(say("try { for (;;); } catch (e) { x = 2 } finally { x = 3 }", "while True: pass"))
         assert outcome.ending is CodeEnding.TIMED_OUT
-        assert await entity.value("x") == 1
+        assert await brief.value("x") == 1
 
     async def test_recursion_without_end_is_stopped(self, entity: Entity, say: Say) -> None:
         await entity(say("var x = 1", "x = 1"))
@@ -342,14 +342,14 @@ class TestLimits:
     async def test_allocation_without_end_is_stopped(
         self, medium: Medium, say: Say, javascript: str, python: str
     ) -> None:
-        entity = Entity(await medium.open(GATES, structs.replace(LIMITS, cpu_s=5.0)), Circle())
+        entity = Entity(await medium.open(GATES, LIMITS), Circle())
         await entity(say("var x = 1", "x = 1"))
         outcome = await entity(say(javascript, python))
         assert outcome.ending in (CodeEnding.OUT_OF_MEMORY, CodeEnding.RAISED)
         assert await entity.value("x") == 1
 
     async def test_memory_that_is_full_leaves_room_for_a_next_turn(self, medium: Medium, say: Say) -> None:
-        entity = Entity(await medium.open(GATES, structs.replace(LIMITS, cpu_s=10.0)), Circle())
+        entity = Entity(await medium.open(GATES, LIMITS), Circle())
         await entity(say("var x = 1", "x = 1"))
         for size in (2**16, 2**12, 2**8):
             await entity(
@@ -361,17 +361,17 @@ class TestLimits:
         assert await entity.value(say("var a = null; x", "a = None\nx")) == 1
 
     async def test_the_time_of_a_gate_is_not_the_codes_own(self, medium: Medium, say: Say) -> None:
-        entity = Entity(await medium.open(GATES, structs.replace(LIMITS, cpu_s=0.2)), Circle())
+        entity = Entity(await medium.open(GATES, structs.replace(LIMITS, cpu_s=1.0)), Circle())
 
         async def nap(_gate: str, _arguments: object) -> GateValue:
-            await asyncio.get_running_loop().run_in_executor(None, lambda: asyncio.run(asyncio.sleep(0.5)))
+            await asyncio.get_running_loop().run_in_executor(None, lambda: asyncio.run(asyncio.sleep(1.5)))
             return GateValue(5)
 
         entity.circle.answer = lambda gate, arguments: nap(gate, arguments)
         assert await entity.value("echo(1)") == 5
 
     async def test_a_gate_that_hangs_ends_with_the_turns_whole_time(self, medium: Medium, say: Say) -> None:
-        entity = Entity(await medium.open(GATES, structs.replace(LIMITS, wall_s=0.3)), Circle())
+        entity = Entity(await medium.open(GATES, structs.replace(LIMITS, wall_s=2.0)), Circle())
         outcome = await entity(
             say("var x = 1; try { slow() } finally { x = 2 }", "x = 1\ntry:\n  slow()\nfinally:\n  x = 2")
         )
@@ -404,9 +404,8 @@ class TestCancelling:
 
 class TestMany:
     async def test_hundreds_at_once_and_stuck_ones_among_them(self, medium: Medium, say: Say) -> None:
-        limits = structs.replace(LIMITS, cpu_s=2.0)
-        stuck = [await medium.open(GATES, structs.replace(limits, cpu_s=0.5)) for _ in range(4)]
-        others = [await medium.open(GATES, limits) for _ in range(200)]
+        stuck = [await medium.open(GATES, BRIEF) for _ in range(4)]
+        others = [await medium.open(GATES, LIMITS) for _ in range(200)]
         loops = [asyncio.ensure_future(s.run(say("for (;;);", "while True: pass"), Circle(), SEED)) for s in stuck]
         ticks = 0
 

@@ -8,7 +8,6 @@ import signal
 from asyncio.subprocess import PIPE
 
 import pytest
-from msgspec import structs
 
 from branches.agents.medium import CodeEnding, GateValue
 from leaves.mediums.python import Python
@@ -151,7 +150,7 @@ class TestWorkers:
 
     async def test_few_serve_many(self) -> None:
         medium = Python(workers=2)
-        entities = [Entity(await medium.open(GATES, structs.replace(LIMITS, cpu_s=5.0)), Circle()) for _ in range(30)]
+        entities = [Entity(await medium.open(GATES, LIMITS), Circle()) for _ in range(30)]
         await asyncio.gather(*(entity.value(f"n = {k}") for k, entity in enumerate(entities)))
         for _ in range(3):
             await asyncio.gather(*(entity.value("n = n + echo(1)\nn") for entity in entities))
