@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from branches.secret import Secret
 from coven.testing.slack.server import SCOPES
 from covenants import check, load_text
 from journals import Journal, MemoryStore
+from journals._server._ports import choose_port
 from leaves.catalogue import CATALOGUE
 from leaves.chats.discord.leaf import Discord
 from leaves.chats.discord.options import DiscordOptions
@@ -92,9 +92,7 @@ async def echo(journal: Journal) -> None:
 
 
 async def test_the_leaf_of_the_page_talks_streams_and_asks() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = choose_port()
     lines, store = example("writing-a-leaf.md")["Lines"], MemoryStore()
     journal = await store.open("chat", CHAT.registry())
     chunks = await store.open("chat-chunks", CHAT.registry(short_lived=True), short_lived=True)

@@ -15,18 +15,33 @@ from journals._server._ports import choose_port
 
 @asynccontextmanager
 async def external(folder: Path, config: str) -> AsyncIterator[int]:
-    """A server that knows nothing of Coven; `config` gets PORT and MONITOR filled in."""
-    port, monitor = choose_port(), choose_port()
-    path = folder / "external.conf"
-    path.write_text(f'listen: "127.0.0.1:{port}"\n' + config.replace("MONITOR", f"127.0.0.1:{monitor}"))
+    """A server that knows nothing of Coven; `config` gets MONITOR filled in."""
     nothing = os.open(os.devnull, os.O_RDONLY)
-    child = Child(find_binary(), path, LogFile(folder / "external.log"), nothing, lambda _: None)
     try:
-        assert await child.ready(), child.failure()
+        child, port = await _started(folder, config, nothing)
+    except BaseException:
+        os.close(nothing)
+        raise
+    try:
         yield port
     finally:
         await child.stop(5)
         os.close(nothing)
+
+
+async def _started(folder: Path, config: str, nothing: int) -> tuple[Child, int]:
+    """The server and its port; it is started anew when somebody else was faster to take a port."""
+    path = folder / "external.conf"
+    for _ in range(5):
+        port, monitor = choose_port(), choose_port()
+        path.write_text(f'listen: "127.0.0.1:{port}"\n' + config.replace("MONITOR", f"127.0.0.1:{monitor}"))
+        child = Child(find_binary(), path, LogFile(folder / "external.log"), nothing, lambda _: None)
+        if await child.ready():
+            return child, port
+        failure = str(child.failure())
+        if "address already in use" not in failure:
+            break
+    raise AssertionError(failure)
 
 
 def accounts(permissions: str = "", export: str = "", sync: str = "2m") -> str:
