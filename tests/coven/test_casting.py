@@ -240,7 +240,7 @@ async def test_gates_that_hang_hold_nobody_else_up() -> None:
 
     crystal = ScriptedCrystal([calls(*[("hang", {}) for _ in range(40)], ("add", {"a": 1, "b": 2})), finishes("ok")])
     made = circle(["done", hang, add], [Ward(max_turns=3)], independent=True)
-    ended = await cast(Cantrip(crystal, Call(), made), "go", tool_timeout_s=0.2)
+    ended = await cast(Cantrip(crystal, Call(), made), "go", tool_timeout_s=3)
     over.set()
     seen = [message.content or "" for message in crystal.requests[-1].messages if message.role == "tool"]
     assert (ended.answer, seen[-1]) == ("ok", "3")

@@ -287,14 +287,21 @@ class TestEnding:
     async def test_a_timeout_ends_everything_and_tells_what_was_printed(
         self, shell: Shell, alive: Alive, leave_behind: Callable[[str], None]
     ):
-        leave_behind("echo so far; echo and errors >&2; while :; do :; done")
-        running = asyncio.create_task(refused(shell, "sh script.sh", timeout_s=1))
+        leave_behind("echo so far; echo and errors >&2; sleep 1000")
+        running = asyncio.create_task(refused(shell, "sh script.sh", timeout_s=3))
         assert await alive.line() == "started"
         failure = await running
         assert failure.code == "timeout"
-        assert "sh ran longer than 1 s and was ended" in str(failure)
+        assert "sh ran longer than 3 s and was ended" in str(failure)
         assert "so far" in str(failure)
         assert "and errors" in str(failure)
+        await alive.everything_ended()
+
+    async def test_a_timeout_ends_what_never_rests(self, shell: Shell, workspace: Path, alive: Alive):
+        (workspace / "script.sh").write_text("exec 3> alive\necho started >&3\nwhile :; do :; done\n")
+        running = asyncio.create_task(refused(shell, "sh script.sh", timeout_s=3))
+        assert await alive.line() == "started"
+        assert (await running).code == "timeout"
         await alive.everything_ended()
 
     async def test_a_cancelled_cast_ends_everything(
