@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 _REMEMBERED = 10_000
@@ -34,6 +34,10 @@ class Inbox(Generic[T]):
         queue = self._waiting[place] = deque([item])
         self._tasks.create_task(self._work(place, queue))
         return True
+
+    def waiting(self, place: Hashable) -> Sequence[T]:
+        """What has come of a place and is not handled to its end, in order."""
+        return tuple(self._waiting.get(place, ()))
 
     def new(self, id: Hashable) -> bool:
         """Remember this id, as `put` does; False if it came lately."""

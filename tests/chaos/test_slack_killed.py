@@ -102,10 +102,17 @@ class Deployment:
         prompts = self.chat.read(session=f"slack:{self.room.id}", kinds=[ChatAfferent.kind()])
         assert len([prompt async for prompt in prompts]) == len(_QUESTIONS), where
 
-    async def survives(self, where: str, **environment: str) -> None:
-        """It is killed there, started again, and has answered as if nothing had been."""
+    async def survives(self, where: str, *, away: bool = False, **environment: str) -> None:
+        """It is killed there, started again, and has answered as if nothing had been.
+
+        With `away` people have asked before it is there, and Slack has given up telling it.
+        """
+        if away:
+            await self.ask()
+            self.slack.give_up()
         await self.start(**environment)
-        await self.ask()
+        if not away:
+            await self.ask()
         assert await self.ended() == -signal.SIGKILL, where
         self._dead.set()
         self.slack.hold = None
@@ -119,7 +126,7 @@ class Deployment:
         finally:
             await self.stop()
 
-    async def survives_behind(self, method: str, number: int) -> None:
+    async def survives_behind(self, method: str, number: int, *, away: bool = False) -> None:
         """It is killed when Slack has done the n-th request of a method, and has not answered it."""
         left = number
 
@@ -131,7 +138,7 @@ class Deployment:
                     self.process.kill()
 
         self.slack.hold = hold
-        await self.survives(f"killed behind {method} {number}")
+        await self.survives(f"killed behind {method} {number}", away=away)
 
 
 @asynccontextmanager
@@ -171,6 +178,14 @@ async def test_a_coven_that_is_killed_at_places_that_matter_answers_once(tmp_pat
             await coven.survives(f"killed at {point}", **killed_at(point))
         for method in ("chat.postMessage", "chat.update"):
             await coven.survives_behind(method, 1)
+
+
+async def test_a_coven_that_is_killed_while_it_catches_up_answers_once(tmp_path: Path, nats_server: EmbeddedServer):
+    async with deployed(tmp_path, nats_server) as coven:
+        for number in (1, 2):
+            point = FaultPoint("chat.append.ChatAfferent.after", number)
+            await coven.survives(f"killed at {point}, catching up", away=True, **killed_at(point))
+        await coven.survives_behind("conversations.history", 1, away=True)
 
 
 @pytest.mark.chaos

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from aiohttp import web
 
 _SECTION, _BUTTONS, _LABEL = 3_000, 25, 75
 
+T = TypeVar("T")
+
 
 class Refused(Exception):
-    """The request is answered with this error."""
+    """The request is answered with this error; one of the scopes names the one that is `needed`."""
+
+    def __init__(self, code: str, *, needed: str | None = None) -> None:
+        super().__init__(code)
+        self.needed = needed
 
 
 async def read(request: web.Request) -> dict[str, Any]:
@@ -58,3 +65,11 @@ def metadata_of(given: dict[str, Any]) -> dict[str, Any] | None:
     if not isinstance(metadata.get("event_type"), str) or not isinstance(metadata.get("event_payload"), dict):
         raise Refused("invalid_metadata_format")
     return metadata
+
+
+def page_of(found: Sequence[T], given: dict[str, Any]) -> tuple[Sequence[T], dict[str, Any]]:
+    """What a request gets of what is there, and where the next one goes on."""
+    start, limit = int(str(given.get("cursor") or "0")), int(given.get("limit") or 100)
+    more = len(found) > start + limit
+    about = {"has_more": more, "response_metadata": {"next_cursor": str(start + limit) if more else ""}}
+    return found[start : start + limit], about

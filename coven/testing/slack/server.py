@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from coven.testing.slack.limits import Limits
-from coven.testing.slack.requests import Refused, blocks_of, metadata_of, read, token_of
+from coven.testing.slack.requests import Refused, blocks_of, metadata_of, page_of, read, token_of
 from coven.testing.slack.socket import SocketMode
 from coven.testing.slack.uploads import Uploads
 from coven.testing.slack.world import Channel, Message, World
@@ -17,11 +17,17 @@ from coven.testing.slack.world import Channel, Message, World
 SCOPES = (
     "app_mentions:read",
     "channels:history",
+    "channels:read",
     "chat:write",
     "commands",
     "files:read",
     "files:write",
+    "groups:history",
+    "groups:read",
     "im:history",
+    "im:read",
+    "mpim:history",
+    "mpim:read",
     "users:read",
 )
 _LONGEST, _LONGEST_EDIT = 40_000, 4_000
@@ -30,13 +36,12 @@ _NEEDED = {
     "chat.update": "chat:write",
     "chat.delete": "chat:write",
     "chat.postEphemeral": "chat:write",
-    "conversations.history": "channels:history",
-    "conversations.replies": "channels:history",
     "users.info": "users:read",
     "files.getUploadURLExternal": "files:write",
     "files.completeUploadExternal": "files:write",
     "files.info": "files:read",
 }
+_KINDS = {"public_channel": "channels", "private_channel": "groups", "im": "im", "mpim": "mpim"}
 Method = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
@@ -44,7 +49,7 @@ class SlackServer(SocketMode):
     """A Slack with one workspace and one app. `async with SlackServer() as slack:` and give the app `slack.api`.
 
     What people do: `say`, `command`, `press`. What there is: `world`. What goes wrong: `drop`, `ask_to_reconnect`,
-    `redeliver`, `again`, `limits`, `scopes`, `refuse`, `break_connections`, `hold`.
+    `redeliver`, `give_up`, `again`, `limits`, `scopes`, `refuse`, `break_connections`, `hold`.
     """
 
     def __init__(self, bot_token: str = "xoxb-loopback", app_token: str = "xapp-loopback") -> None:
@@ -68,6 +73,7 @@ class SlackServer(SocketMode):
             "chat.postEphemeral": self._whisper,
             "conversations.history": self._history,
             "conversations.replies": self._history,
+            "users.conversations": self._conversations,
             "users.info": self._user,
             "files.getUploadURLExternal": self.uploads.begin,
             "files.completeUploadExternal": self.uploads.complete,
@@ -103,8 +109,9 @@ class SlackServer(SocketMode):
         thread: Message | None = None,
         files: Sequence[tuple[str, bytes, str]] = (),
         bot: bool = False,
+        broadcast: bool = False,
     ) -> Message:
-        """A person says something; `mention` puts the bot's name before it."""
+        """A person says something; `mention` puts the bot's name before it, a `broadcast` reply is in its channel."""
         channel = channel or self.world.general
         named = mention and not channel.direct
         message = self.world.add(
@@ -112,6 +119,7 @@ class SlackServer(SocketMode):
             self.world.person(author, bot=bot),
             f"<@{self.world.bot.id}> {text}" if named else text,
             thread=thread.ts if thread is not None else None,
+            broadcast=broadcast,
             files=list(files),
         )
         shown = {**self.world.payload(message, self.base), "channel": channel.id}
@@ -163,8 +171,8 @@ class SlackServer(SocketMode):
             body = {"ok": True, **await self._methods[method](given)}
         except Refused as refused:
             body = {"ok": False, "error": str(refused)}
-            if str(refused) == "missing_scope":
-                body |= {"needed": _NEEDED[method], "provided": ",".join(sorted(self.scopes))}
+            if refused.needed is not None:
+                body |= {"needed": refused.needed, "provided": ",".join(sorted(self.scopes))}
         await self.answering(method, request)
         return _json(body, headers={"x-oauth-scopes": ",".join(sorted(self.scopes))})
 
@@ -177,8 +185,12 @@ class SlackServer(SocketMode):
             raise Refused("not_allowed_token_type" if token == other else "invalid_auth")
         if method in self._refused:
             raise Refused(self._refused[method])
-        if method in _NEEDED and _NEEDED[method] not in self.scopes:
-            raise Refused("missing_scope")
+        if method in _NEEDED:
+            self._need(_NEEDED[method])
+
+    def _need(self, scope: str) -> None:
+        if scope not in self.scopes:
+            raise Refused("missing_scope", needed=scope)
 
     async def _test(self, _: dict[str, Any]) -> dict[str, Any]:
         bot = self.world.bot
@@ -234,22 +246,30 @@ class SlackServer(SocketMode):
     async def _history(self, given: dict[str, Any]) -> dict[str, Any]:
         """The newest first in a channel, the oldest first in a thread; pages of at most `limit`."""
         channel, thread = self._channel(given), given.get("ts")
+        self._need(f"{_KINDS[channel.kind]}:history")
         if not channel.member:
             raise Refused("not_in_channel")
-        oldest, limit = str(given.get("oldest") or "0"), int(given.get("limit") or 100)
+        if thread is not None and (channel.id, thread) not in self.world.messages:
+            raise Refused("thread_not_found")
+        oldest, latest = float(given.get("oldest") or 0), float(given.get("latest") or "inf")
         found = sorted(
-            (m for m in self.world.in_place(channel, thread) if m.ts > oldest or m.ts == thread),
+            (m for m in self.world.in_place(channel, thread) if oldest < float(m.ts) < latest or m.ts == thread),
             key=lambda message: message.ts,
             reverse=thread is None,
         )
-        start = int(str(given.get("cursor") or "0"))
-        page, more = found[start : start + limit], len(found) > start + limit
         metadata = str(given.get("include_all_metadata", "")).lower() in ("1", "true")
-        return {
-            "messages": [self.world.payload(message, self.base, metadata=metadata) for message in page],
-            "has_more": more,
-            "response_metadata": {"next_cursor": str(start + limit) if more else ""},
-        }
+        page, more = page_of(found, given)
+        return {"messages": [self.world.told(message, self.base, metadata=metadata) for message in page], **more}
+
+    async def _conversations(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The conversations that the bot is in. One scope too few, and none of the kinds is told."""
+        kinds = str(given.get("types") or "public_channel").split(",")
+        for kind in kinds:
+            if kind not in _KINDS:
+                raise Refused("invalid_types")
+            self._need(f"{_KINDS[kind]}:read")
+        page, more = page_of([c for c in self.world.channels.values() if c.member and c.kind in kinds], given)
+        return {"channels": [{"id": channel.id, "name": channel.name} for channel in page], **more}
 
     async def _user(self, given: dict[str, Any]) -> dict[str, Any]:
         everybody = (self.world.bot, *self.world.people.values())

@@ -22,6 +22,7 @@ class SocketMode(Loopback):
         self._sockets: list[web.WebSocketResponse] = []
         self._transports: dict[web.WebSocketResponse, asyncio.Transport] = {}
         self._waiting: dict[str, dict[str, Any]] = {}
+        self._given_up: set[str] = set()
         self.connections = 0
         self.mistakes: list[str] = []
         """What the app did that Slack would not take, in words."""
@@ -71,6 +72,11 @@ class SocketMode(Loopback):
             if self._sockets:
                 await self._write(self._sockets[-1], envelope)
 
+    def give_up(self) -> None:
+        """Send what is not acknowledged never again, as Slack does after some minutes."""
+        self._given_up.update(self._waiting)
+        self._waiting.clear()
+
     async def drop(self) -> None:
         """Cut all connections, without a word."""
         for transport in self._transports.values():
@@ -114,7 +120,10 @@ class SocketMode(Loopback):
 
     def _take(self, response: dict[str, Any]) -> None:
         """An acknowledgement."""
-        envelope = self._waiting.pop(str(response.get("envelope_id")), None)
+        id = str(response.get("envelope_id"))
+        envelope = self._waiting.pop(id, None)
+        if envelope is None and id in self._given_up:
+            return
         if envelope is None:
             self.mistakes.append(f"acknowledged {response.get('envelope_id')!r}, which does not wait")
             return

@@ -29,22 +29,32 @@ class Channel:
     id: str
     name: str
     member: bool = True
+    private: bool = False
 
     @property
     def direct(self) -> bool:
         """Whether it is a direct message."""
         return self.id.startswith("D")
 
+    @property
+    def kind(self) -> str:
+        """As which of its types the interface lists it."""
+        return "im" if self.direct else "private_channel" if self.private else "public_channel"
+
 
 @dataclass
 class Message:
-    """A message; `history` is what it said before its edits, `thread` the message that its thread began with."""
+    """A message; `history` is what it said before its edits, `thread` the message that its thread began with.
+
+    One in a thread that is a `broadcast` stands in its channel too.
+    """
 
     ts: str
     channel: Channel
     author: Person
     text: str
     thread: str | None = None
+    broadcast: bool = False
     metadata: dict[str, Any] | None = None
     blocks: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     files: list[tuple[str, bytes, str]] = field(default_factory=list[tuple[str, bytes, str]])
@@ -82,9 +92,9 @@ class World:
             self.people[name] = Person(self.new_id("U"), name, self.new_id("B") if bot else None)
         return self.people[name]
 
-    def channel(self, name: str, *, direct: bool = False) -> Channel:
+    def channel(self, name: str, *, direct: bool = False, private: bool = False) -> Channel:
         """A new channel."""
-        made = Channel(self.new_id("D" if direct else "C"), name)
+        made = Channel(self.new_id("D" if direct else "C"), name, private=private)
         self.channels[made.id] = made
         return made
 
@@ -103,10 +113,18 @@ class World:
     def in_place(self, channel: Channel, thread: str | None) -> list[Message]:
         """The messages of a channel, without those in threads; or those of a thread, with the one it began with."""
         found = [m for m in self.messages.values() if m.channel is channel]
-        return [m for m in found if (m.thread is None if thread is None else thread in (m.thread, m.ts))]
+        return [m for m in found if (m.thread is None or m.broadcast if thread is None else thread in (m.thread, m.ts))]
+
+    def told(self, message: Message, base: str, *, metadata: bool = False) -> dict[str, Any]:
+        """A message as the interface shows it among others: with its thread, if one begins with it."""
+        shown = self.payload(message, base, metadata=metadata)
+        replies = [m.ts for m in self.in_place(message.channel, message.ts) if m is not message]
+        if replies:
+            shown |= {"thread_ts": message.ts, "reply_count": len(replies), "latest_reply": max(replies)}
+        return shown
 
     def payload(self, message: Message, base: str, *, metadata: bool = False) -> dict[str, Any]:
-        """A message as the interface shows it; `base` is where files are read."""
+        """A message as an app hears of it; `base` is where files are read."""
         shown: dict[str, Any] = {
             "type": "message",
             "ts": message.ts,
@@ -122,6 +140,8 @@ class World:
             shown["thread_ts"] = message.thread
             root = self.messages.get((message.channel.id, message.thread))
             shown |= {"parent_user_id": root.author.id} if root is not None else {}
+        if message.broadcast:
+            shown["subtype"] = "thread_broadcast"
         if message.files:
             shown["subtype"] = "file_share"
             shown["files"] = [

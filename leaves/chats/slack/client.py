@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict, defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,10 +14,10 @@ import aiohttp
 from slack_sdk.errors import SlackApiError, SlackRequestError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from branches.attachment import Attachment
+from branches.attachment import Attachment, File, is_worth_reading
 from branches.chat.live import Away, until_back
 from leaves.chats.slack.failures import Refused, SetupError, failure, limited, missing
-from leaves.chats.slack.incoming import Place, SlackFile
+from leaves.chats.slack.incoming import Message, Place, SlackFile, messages
 from leaves.chats.slack.mrkdwn import escape
 from leaves.chats.slack.outgoing import Mark, Part, linked, mark_of
 from leaves.chats.slack.recovery import Ours
@@ -141,19 +142,39 @@ class Bot:
         It looks through the 2,000 newest messages.
         """
         found: list[Ours] = []
-        cursor: str | None = None
-        for _ in range(_PAGES):
-            try:
-                page = await self._page(place, f"{since:.6f}", cursor)
-            except (Refused, SetupError) as error:
-                _log.warning("what was sent before cannot be read, so it may come twice: %s", error)
-                return []
-            for message in page["messages"] or ():
-                mark = mark_of(message.get("metadata"))
-                if mark is not None and message.get("user") == self._user:
-                    found.append(Ours(str(message["ts"]), mark))
-            about: Mapping[str, Any] = page["response_metadata"] or {}
-            cursor = about.get("next_cursor")
+        try:
+            async with aclosing(self._pages(place, oldest=f"{since:.6f}", include_all_metadata=True)) as pages:
+                async for page in pages:
+                    marks = [(message, mark_of(message.get("metadata"))) for message in page]
+                    found += [Ours(str(m["ts"]), mark) for m, mark in marks if mark and m.get("user") == self._user]
+        except (Refused, SetupError) as error:
+            _log.warning("what was sent before cannot be read, so it may come twice: %s", error)
+            return []
+        return found
+
+    async def said(self, place: Place, since: float, until: float) -> list[Message]:
+        """What stands there until then: of a thread what was said since, of a channel at least its newest messages.
+
+        It looks through 2,000 messages. A thread that began earlier is found by its first message, which tells when
+        somebody spoke there last. Raises as `send`.
+        """
+        found: list[Message] = []
+        about = {"latest": f"{until:.6f}"} | ({"oldest": f"{since:.6f}"} if place.thread is not None else {})
+        async with aclosing(self._pages(place, **about)) as pages:
+            async for page in pages:
+                found += messages(place.channel, page)
+                if place.thread is None and any(float(message["ts"]) <= since for message in page):
+                    break
+        return found
+
+    async def conversations(self, kind: str, most: int) -> list[str]:
+        """The ids of the conversations of a kind that the bot is in, as Slack calls kinds. Raises as `send`."""
+        found, cursor = list[str](), ""
+        while len(found) < most:
+            about = {"types": kind, "exclude_archived": True, "limit": _PAGE, "cursor": cursor or None}
+            page = await self._ask("users.conversations", "", lambda a=about: self._web.users_conversations(**a))
+            found += [str(channel["id"]) for channel in page["channels"] or ()]
+            cursor = _next(page)
             if not cursor:
                 break
         return found
@@ -175,8 +196,16 @@ class Bot:
             self._names.popitem(last=False)
         return name
 
-    async def body_of(self, file: SlackFile) -> bytes | None:
-        """What is in an attached file; None for one that Slack does not keep itself or does not give us."""
+    async def file(self, file: SlackFile, attachment_chars: int) -> File:
+        """An attached file, with what is in it where the model may read so many characters of such ones."""
+        found = File(file.name or "file", file.mimetype, file.size)
+        if not is_worth_reading(found, attachment_chars):
+            return found
+        body = await self._body_of(file)
+        return found._replace(body=body) if body is not None else found._replace(problem="it could not be read")
+
+    async def _body_of(self, file: SlackFile) -> bytes | None:
+        """What is in it; None for one that Slack does not keep itself or does not give us."""
         url, own = file.url_private or "", urlsplit(self._api).hostname
         host = urlsplit(url).hostname or ""
         if not (host == own or host.endswith(".slack.com")):  # nobody else is shown the token
@@ -201,28 +230,25 @@ class Bot:
             return f"({escape(file.name)} could not be sent: {error.code})"
         return linked(file.name, str(found["file"]["permalink"]))
 
-    async def _page(self, place: Place, oldest: str, cursor: str | None) -> Any:
+    async def _pages(self, place: Place, **about: Any) -> AsyncGenerator[list[dict[str, Any]], None]:
+        """What stands in a place, page by page: in a channel the newest first, in a thread the oldest."""
+        about |= {"channel": place.channel, "limit": _PAGE}
         if place.thread is not None:
-            thread = place.thread
-            return await self._ask(
+            method, read, about = (
                 "conversations.replies",
-                "",
-                lambda: self._web.conversations_replies(
-                    channel=place.channel,
-                    ts=thread,
-                    oldest=oldest,
-                    limit=_PAGE,
-                    cursor=cursor,
-                    include_all_metadata=True,
-                ),
+                self._web.conversations_replies,
+                {**about, "ts": place.thread},
             )
-        return await self._ask(
-            "conversations.history",
-            "",
-            lambda: self._web.conversations_history(
-                channel=place.channel, oldest=oldest, limit=_PAGE, cursor=cursor, include_all_metadata=True
-            ),
-        )
+        else:
+            method, read = "conversations.history", self._web.conversations_history
+        cursor = ""
+        for _ in range(_PAGES):
+            page = await self._ask(method, "", lambda c=cursor: read(**about, cursor=c or None))
+            yield page["messages"] or []
+            cursor = _next(page)
+            if not cursor:
+                return
+        _log.warning("not all of %s is looked through: there are more than %d messages", place, _PAGES * _PAGE)
 
     async def _ask(self, method: str, channel: str, request: Callable[[], Awaitable[Any]]) -> Any:
         """Make a request, again and again while Slack says that it is too early. Raises as `send`."""
@@ -242,3 +268,9 @@ class Bot:
 
 def _content(part: Part) -> dict[str, Any]:
     return {"text": part.text, "blocks": list(part.blocks)} if part.blocks else {"text": part.text}
+
+
+def _next(page: Any) -> str:
+    """Where the next page of an answer begins; empty if there is none."""
+    about: Mapping[str, Any] = page["response_metadata"] or {}
+    return str(about.get("next_cursor") or "")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
-from slack_sdk.errors import SlackApiError
-from slack_sdk.web.async_slack_response import AsyncSlackResponse
+from typing import TYPE_CHECKING, Any, cast
 
 from branches.chat.leaf import DeliveryFailed
 from branches.chat.live import Away
+
+if TYPE_CHECKING:
+    from slack_sdk.errors import SlackApiError
 
 _LONGEST_LIMIT_S = 300.0
 _LIMITED = ("ratelimited", "rate_limited")
@@ -73,6 +73,8 @@ def missing(scopes: str) -> str:
 
 def _response(error: SlackApiError) -> Any:
     """What Slack said; None where it was no JSON."""
+    from slack_sdk.web.async_slack_response import AsyncSlackResponse
+
     response: Any = error.response
     is_json = isinstance(response, AsyncSlackResponse) and isinstance(cast("Any", response).data, dict)
     return response if is_json else None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
+from itertools import dropwhile
 from typing import Any, NamedTuple
 
 import msgspec
 
 _SUBTYPES = (None, "file_share", "me_message", "thread_broadcast")
+_log = logging.getLogger("coven.chat")
 
 
 class Place(NamedTuple):
@@ -32,7 +36,10 @@ class SlackFile(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """An event `message` or `app_mention`."""
+    """An event `message` or `app_mention`, or a message of a channel's history.
+
+    There, one with which a thread begins names itself in `thread_ts`, and the thread's newest one in `latest_reply`.
+    """
 
     type: str
     channel: str = ""
@@ -43,6 +50,7 @@ class Message(msgspec.Struct, frozen=True):
     bot_id: str | None = None
     thread_ts: str | None = None
     parent_user_id: str | None = None
+    latest_reply: str | None = None
     files: tuple[SlackFile, ...] | None = None
 
     @property
@@ -51,12 +59,28 @@ class Message(msgspec.Struct, frozen=True):
         return f"{self.channel}:{self.ts}"
 
     @property
+    def place(self) -> Place:
+        """Where it stands."""
+        return Place(self.channel, self.thread_ts if self.thread_ts != self.ts else None)
+
+    @property
     def by_a_person(self) -> bool:
         """Whether a person said it, and not a bot, Slack itself, or an edit of something said before."""
         spoken = (
             self.type in ("message", "app_mention") and self.subtype in _SUBTYPES and bool(self.channel and self.ts)
         )
         return spoken and self.user is not None and self.bot_id is None
+
+
+def messages(channel: str, told: Iterable[dict[str, Any]]) -> list[Message]:
+    """The messages of a channel's history, which does not say of each where it stands, without those we cannot read."""
+    found: list[Message] = []
+    for message in told:
+        try:
+            found.append(msgspec.convert({**message, "channel": channel}, Message))
+        except msgspec.ValidationError as error:
+            _log.warning("Slack has a message in %s that cannot be read: %s", channel, error)
+    return found
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -104,6 +128,12 @@ class Interaction(msgspec.Struct, frozen=True):
     container: Container = Container()
     message: dict[str, Any] = {}
     actions: tuple[Button, ...] = ()
+
+
+def behind_a_command(came: Iterable[object]) -> set[str]:
+    """The ids of the messages among this that came after the first command or pressed button."""
+    commanded = dropwhile(lambda content: not isinstance(content, Command | Interaction), came)
+    return {content.id for content in commanded if isinstance(content, Message)}
 
 
 class Envelope(msgspec.Struct, frozen=True):

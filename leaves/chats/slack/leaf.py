@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from branches.attachment import Attachment, File, is_worth_reading, take
+from branches.attachment import Attachment, take
 from branches.chat import ChatAfferent, ChatChunk, ChatEfferent, ChatStreamCompleted
 from branches.chat.entries import ChatAnswer
 from branches.chat.forks import Wish, wish
@@ -22,14 +21,15 @@ from branches.chat.incoming import Where, author, is_meant, prompt
 from branches.chat.leaf import ChatPort, DeliveryFailed, ForkRefused
 from branches.chat.live import Away, Writings
 from branches.chat.questions import NOT_YOURS, Answered, OpenQuestions
-from branches.chat.sessions import conversation_of
 from branches.chat.windows import Window
 from branches.secret import Secret
 from journals import Entry, InvalidEntry, Record
-from leaves.chats.slack.incoming import Command, Interaction, Message, Place, SlackFile
+from leaves.chats.slack.incoming import Command, Interaction, Message, Place, behind_a_command
+from leaves.chats.slack.missed import Look, Missed
 from leaves.chats.slack.mrkdwn import escape, mentioned, readable
 from leaves.chats.slack.options import APP_TOKEN, BOT_TOKEN, SlackOptions
 from leaves.chats.slack.outgoing import answered, asking, parts, pressed, unfinished
+from leaves.chats.slack.places import place_of, session_of
 from leaves.chats.slack.sending import Room, Sending
 from policies import Clock, SystemClock
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from leaves.chats.slack.client import Bot
     from leaves.chats.slack.socket import Received
 
-SESSION = "slack:"
-_PLACE = re.compile(rf"{SESSION}(?P<channel>[A-Z0-9]+)(?::(?P<thread>\d+\.\d+))?")
 _REMEMBERED = 10_000
 _REDELIVERED_S = 3600.0  # Slack gives up much earlier
 _log = logging.getLogger("coven.chat")
@@ -83,7 +81,7 @@ class Slack:
 
         self._begin()
         self._port, self._began = port, self._clock.now()
-        self._earlier = await port.taken_since(self._began - _REDELIVERED_S)
+        self._earlier = await port.taken_since(self._began - max(_REDELIVERED_S, self._options.catch_up_s))
         bot_token, app_token = (token.reveal() for token in self._tokens)
         bot = Bot(bot_token, app_token, self._clock, api=self._options.api)
         async with bot, asyncio.TaskGroup() as tasks:
@@ -93,12 +91,21 @@ class Slack:
             self._sending = Sending(bot, port, self._writings, self._clock, self._began)
             for waiting in self._earlier.waiting:
                 self._writings.expect(waiting.id, waiting.session)
+            self._missed = Missed(
+                *(bot, port, self._earlier, self._options, self._clock, tasks),
+                put=lambda look: self._inbox.put(look.channel, (None, look)),
+            )
             self._socket = Socket(bot.address, self._take, self._clock)
-            await self._socket.run(ready)
+
+            def connected(heard: float | None) -> None:
+                self._missed.connected(heard)
+                ready()
+
+            await self._socket.run(connected)
 
     async def deliver(self, message: Record[ChatEfferent]) -> str | None:
         """See `ChatLeaf.deliver`; gives the id of the answer's first message. Waits as long as Slack is away."""
-        place, entry = _place(message.session), message.entry
+        place, entry = place_of(message.session), message.entry
         wanted = (
             parts(entry.text, entry.attachments)
             if entry.question is None
@@ -117,7 +124,7 @@ class Slack:
         """See `StreamingLeaf.show`."""
         if self._options.stream:
             key = chunk.correlation_id or ""
-            self._writings.show(chunk, lambda: Room(self._connected, _place(chunk.session), key))
+            self._writings.show(chunk, lambda: Room(self._connected, place_of(chunk.session), key))
 
     @property
     def _connected(self) -> Bot:
@@ -133,6 +140,8 @@ class Slack:
         except msgspec.ValidationError as error:
             _log.warning("Slack sent a %s that cannot be read: %s", received.envelope.type, error)
             content = None
+        if isinstance(content, Message) and content.by_a_person:  # a command cannot wait: Slack shows it as failed
+            self._missed.before(content.channel)
         match content:
             case Message(channel=channel) | Command(channel_id=channel):
                 self._inbox.put(channel, (received, content))
@@ -141,7 +150,7 @@ class Slack:
             case _:
                 self._inbox.put(None, (received, None))
 
-    async def _handle(self, item: tuple[Received, Message | Command | Interaction | None]) -> None:
+    async def _handle(self, item: tuple[Received | None, Message | Command | Interaction | Look | None]) -> None:
         """Handle what came, and acknowledge it when it is recorded."""
         received, content = item
         told: Mapping[str, Any] | None = None
@@ -152,15 +161,24 @@ class Slack:
                 told = await self._obey(content)
             case Interaction():
                 await self._press(content)
+            case Look():
+                await self._catch_up(content)
             case None:
                 pass
-        await self._socket.acknowledge(received, told)
+        if received is not None:
+            await self._socket.acknowledge(received, told)
+
+    async def _catch_up(self, look: Look) -> None:
+        for message in await self._missed.said(look):
+            came = [content for _, content in self._inbox.waiting(look.channel)]
+            if message.id not in behind_a_command(came):  # after a `/reset`, for one, it is of another conversation
+                await self._hear(message)
 
     async def _hear(self, message: Message) -> None:
         bot, options, said = self._connected, self._options, message.text or ""
         if not message.by_a_person or message.user in (None, bot.user) or message.id in self._heard:
             return
-        place = Place(message.channel, message.thread_ts)
+        place = message.place
         mentions = mentioned(said)
         addressed = message.type == "app_mention" or bot.user in mentions or message.parent_user_id == bot.user
         where = Where(place.channel, None, place.direct, addressed)
@@ -173,11 +191,11 @@ class Slack:
         names = {user: await self._name_of(user) for user in dict.fromkeys(mentions) if user != bot.user}
         said = said.strip().removeprefix(f"<@{bot.user}>").removesuffix(f"<@{bot.user}>")
         said, name = readable(said, names).strip(), author(await self._name_of(message.user))
-        asked = self._open.answered_by(_session(place), said)
+        asked = self._open.answered_by(session_of(place), said)
         if asked is not None and asked.may_come_from(message.user):
             await self._answer(asked, message.user, message.id)
         elif said or message.files:
-            files = [await self._file(file) for file in message.files or ()]
+            files = [await bot.file(file, options.attachment_chars) for file in message.files or ()]
             taken = take(files, options.attachment_chars)
             text = prompt(said, name if options.name_authors else None, taken.told)
             await self._record(place, name, text, message.id, taken.images)
@@ -189,7 +207,7 @@ class Slack:
         """Whether a thread began with a message that was a prompt."""
         if place.thread is None:
             return False
-        history = cast("AsyncGenerator[Record[Entry]]", self._port.history(_session(place)))
+        history = cast("AsyncGenerator[Record[Entry]]", self._port.history(session_of(place)))
         async with aclosing(history) as said:
             async for record in said:
                 entry = record.entry
@@ -205,12 +223,12 @@ class Slack:
             return _alone("I do not listen here.")
         name, id, text = author(await self._name_of(user)), f"command:{command.trigger_id}", command.text.strip()
         if command.name == "reset":
-            await self._port.begin_anew(_session(place), id)
+            await self._port.begin_anew(session_of(place), id)
             return _for_all(f"*{escape(name)}* began a new conversation: I know nothing of the last one.")
         if command.name == "fork":
             return await self._fork(place, name, wish(text), id)
         if command.name == "approve":
-            asked = self._open.answered_by(_session(place), text or "yes")
+            asked = self._open.answered_by(session_of(place), text or "yes")
             if asked is None:
                 return _alone("No question is open here that this answers.")
             if not asked.may_come_from(user):
@@ -223,7 +241,7 @@ class Slack:
 
     async def _fork(self, place: Place, name: str, wanted: Wish, id: str) -> Mapping[str, Any]:
         try:
-            await self._port.fork(_session(place), id, back=wanted.back)
+            await self._port.fork(session_of(place), id, back=wanted.back)
         except ForkRefused as refused:
             return _alone(escape(str(refused)))
         told = f"*{escape(name)}* goes on from {wanted.place}, in another conversation"
@@ -248,7 +266,7 @@ class Slack:
                 continue
             asked = self._open.chosen(button.value, number)
             try:
-                if asked is None or _place(asked.session).channel != place.channel:
+                if asked is None or place_of(asked.session).channel != place.channel:
                     await self._connected.whisper(place, user, "No question is open here that this answers.")
                     continue
                 if not asked.may_come_from(user):
@@ -275,7 +293,7 @@ class Slack:
         self, place: Place, sender: str, text: str, message_id: str, images: tuple[Attachment, ...] = ()
     ) -> None:
         try:
-            record = await self._port.receive(_session(place), sender, text, message_id, images)
+            record = await self._port.receive(session_of(place), sender, text, message_id, images)
         except InvalidEntry as error:
             _log.warning("a message from Slack cannot be recorded: %s", error)
             return
@@ -284,13 +302,6 @@ class Slack:
             if message_id not in self._earlier:
                 self._sending.know(record.id)
 
-    async def _file(self, file: SlackFile) -> File:
-        found = File(file.name or "file", file.mimetype, file.size)
-        if not is_worth_reading(found, self._options.attachment_chars):
-            return found
-        body = await self._connected.body_of(file)
-        return found._replace(body=body) if body is not None else found._replace(problem="it could not be read")
-
     async def _name_of(self, user: str) -> str:
         """What a person is called; the id when Slack does not say, so that nobody waits for a name."""
         try:
@@ -298,18 +309,6 @@ class Slack:
         except Away as error:
             _log.warning("the name of %s is not known: %s", user, error)
             return user
-
-
-def _session(place: Place) -> str:
-    return f"{SESSION}{place.channel}" if place.thread is None else f"{SESSION}{place.channel}:{place.thread}"
-
-
-def _place(session: str) -> Place:
-    """The place of a conversation. Raises `DeliveryFailed` for a session that is none of ours."""
-    found = _PLACE.fullmatch(conversation_of(session))
-    if found is None:
-        raise DeliveryFailed(f"{session!r} is no conversation on Slack: these are called {SESSION}<channel id>")
-    return Place(found["channel"], found["thread"])
 
 
 def _alone(text: str) -> Mapping[str, Any]:

@@ -38,6 +38,14 @@ class SlackOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     threads: Annotated[
         bool, Meta(description="whether it answers a message in a channel in a thread, a conversation of its own")
     ] = False
+    catch_up_s: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=86_400,
+            description="what was said in so many seconds before it is connected is answered too; 0: nothing",
+        ),
+    ] = 3600.0
     name_authors: Annotated[bool, Meta(description="whether a prompt begins with its author's name")] = True
     attachment_chars: Annotated[
         int, Meta(ge=0, description="characters of a message's attached text files that the model gets")

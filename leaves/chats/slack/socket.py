@@ -38,27 +38,28 @@ class Socket:
     def __init__(self, address: Callable[[], Awaitable[str]], take: Callable[[Received], object], clock: Clock) -> None:
         self._address, self._take, self._clock = address, take, clock
         self._current: aiohttp.ClientWebSocketResponse | None = None
-        self._connections = 0
+        self._connections, self._heard = 0, 0.0
 
     def __repr__(self) -> str:
         open = self._current is not None and not self._current.closed
         return f"<Socket {'open' if open else 'closed'}, {self._connections} connections>"
 
-    async def run(self, connected: Callable[[], object]) -> None:
+    async def run(self, connected: Callable[[float | None], object]) -> None:
         """Be connected until cancelled; `connected` is called each time. Raises what `address` raises, but `Away`.
 
-        A new connection is there before the old one is closed. What is lost in between is not acknowledged, so Slack
-        sends it again.
+        A new connection is there before the old one is closed, if Slack has asked for it. Otherwise something may have
+        been missed: `connected` is told when Slack was heard last, 0 if never, and None where nothing was missed.
         """
         async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as tasks:
+            reason = "never connected"
             try:
                 while True:
-                    socket = await self._patiently(session)
+                    socket, at_once = await self._patiently(session)
                     old, self._current = self._current, socket
                     self._connections += 1
                     if old is not None:
                         tasks.create_task(_close(old))
-                    connected()
+                    connected(None if reason in _EXPECTED and at_once else self._heard)
                     reason = await self._read(socket)
                     if reason not in _EXPECTED:
                         _log.warning("the connection to Slack has ended: %s", reason or "it was lost")
@@ -83,12 +84,15 @@ class Socket:
             except (aiohttp.ClientError, OSError) as error:
                 _log.info("an envelope of Slack is not acknowledged, and will come again: %s", error)
 
-    async def _patiently(self, session: aiohttp.ClientSession) -> aiohttp.ClientWebSocketResponse:
+    async def _patiently(self, session: aiohttp.ClientSession) -> tuple[aiohttp.ClientWebSocketResponse, bool]:
+        """A connection, and whether it was there at the first try."""
+        at_once = True
         while True:
             try:
-                return await self._connect(session)
+                return await self._connect(session), at_once
             except Away as error:
                 _log.warning("%s; trying again", error)
+                at_once = False
                 await self._pause()
 
     async def _connect(self, session: aiohttp.ClientSession) -> aiohttp.ClientWebSocketResponse:
@@ -109,7 +113,9 @@ class Socket:
 
     async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> str:
         """Take what comes until the connection ends; gives Slack's reason for it, if it told one."""
+        self._heard = self._clock.now()
         async for frame in socket:
+            self._heard = self._clock.now()
             if frame.type is aiohttp.WSMsgType.TEXT:
                 envelope = _envelope(frame.data)
                 if envelope.type == "disconnect":

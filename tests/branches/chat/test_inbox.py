@@ -24,6 +24,7 @@ async def test_a_place_waits_for_its_own_and_for_no_other():
         for item in ("a1", "a2", "b1"):
             assert inbox.put(item[0], item)
         assert repr(inbox) == "<Inbox 3 items in 2 places>"
+        assert (inbox.waiting("a"), inbox.waiting("c")) == (("a1", "a2"), ())
         await all_handled.wait()
     assert handled == ["b1", "a1", "a2"]
 
