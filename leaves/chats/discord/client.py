@@ -23,7 +23,7 @@ from leaves.chats.discord.interactions import Approved, Asked, Fork, Pressed, Re
 from leaves.chats.discord.outgoing import Part, pressed
 from leaves.chats.discord.pace import Pace
 
-_HISTORY = 100
+_HISTORY = 2_000
 _GUILD_READY_S = 0.5
 
 discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # we do not speak
@@ -216,7 +216,7 @@ class Bot(discord.Client):
         return [room.id for room in rooms if (room.last_message_id or 0) > after]
 
     async def said_after(self, channel: int, after: int) -> list[discord.Message]:
-        """The next 100 messages behind this one, oldest first; none where we may not read. Raises as `send`."""
+        """The next 2,000 messages behind this one, oldest first; none where we may not read. Raises as `send`."""
         with failures():
             try:
                 room: Any = self.get_channel(channel) or await self.fetch_channel(channel)

@@ -36,7 +36,7 @@ class DiscordOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         Meta(
             ge=0, le=86_400, description="what was said in so many seconds before a start is answered too; 0: nothing"
         ),
-    ] = 300.0
+    ] = 3600.0
     name_authors: Annotated[bool, Meta(description="whether a prompt begins with its author's name")] = True
     attachment_chars: Annotated[
         int, Meta(ge=0, description="characters of a message's attached text files that the model gets")

@@ -54,11 +54,12 @@ class Socket:
             reason = "never connected"
             try:
                 while True:
-                    socket, at_once = await self._patiently(session)
+                    socket = await self._patiently(session)
                     old, self._current = self._current, socket
                     self._connections += 1
                     if old is not None:
                         tasks.create_task(_close(old))
+                    at_once = self._clock.now() < self._heard + RECONNECT_S
                     connected(None if reason in _EXPECTED and at_once else self._heard)
                     reason = await self._read(socket)
                     if reason not in _EXPECTED:
@@ -84,15 +85,12 @@ class Socket:
             except (aiohttp.ClientError, OSError) as error:
                 _log.info("an envelope of Slack is not acknowledged, and will come again: %s", error)
 
-    async def _patiently(self, session: aiohttp.ClientSession) -> tuple[aiohttp.ClientWebSocketResponse, bool]:
-        """A connection, and whether it was there at the first try."""
-        at_once = True
+    async def _patiently(self, session: aiohttp.ClientSession) -> aiohttp.ClientWebSocketResponse:
         while True:
             try:
-                return await self._connect(session), at_once
+                return await self._connect(session)
             except Away as error:
                 _log.warning("%s; trying again", error)
-                at_once = False
                 await self._pause()
 
     async def _connect(self, session: aiohttp.ClientSession) -> aiohttp.ClientWebSocketResponse:

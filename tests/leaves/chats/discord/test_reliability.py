@@ -212,6 +212,14 @@ async def test_what_was_said_shortly_before_a_start_is_answered_too_once_and_in_
     assert echoing.said(thread) == ["<Ada: three>"]
 
 
+async def test_more_of_it_is_read_than_discord_gives_at_once(stage):
+    for number in range(250):
+        await stage.discord.say(str(number))
+    async with stage.bot():
+        prompts = await stage.prompts(250)
+    assert [prompt.entry.text for prompt in prompts] == [f"Ada: {number}" for number in range(250)]
+
+
 async def test_a_message_that_comes_before_the_channels_are_known_waits_for_what_was_missed_there(echoing):
     channel = echoing.world.channel("Ada", Kind.DIRECT)
     async with echoing.bot():
