@@ -19,7 +19,7 @@ from tests.journals.kinds import Said, registry
 from tests.journals.servers import accounts, external
 
 NEVER = 3600.0
-SOON = 20
+SOON = 60
 
 
 @pytest.fixture(autouse=True)

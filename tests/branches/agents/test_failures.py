@@ -137,7 +137,7 @@ CODE: dict[str, dict[str, tuple[str, str]]] = {
 """Code, by medium, and what its entity is shown."""
 
 GATES = ("done", echo, explode, hang, odd, huge)
-CPU_S = {"tools": 1.0, "javascript": 0.3, "python": 1.0}
+CPU_S = {"tools": 1.0, "javascript": 0.3, "python": 3.0}
 """Seconds that code may compute: in Python it counts also those in which it waits for its turn on a busy machine."""
 WARDS = (Ward(max_turns=5), Ward(max_seconds=600), Ward(max_memory_mb=32))
 
