@@ -112,6 +112,7 @@ class GroupCommit:
         self._gathered += len(taken)
         if self._gathered >= _BELIEVED:
             self._most, self._gathered = SOME, 0
+            self._waited, self._answered = 0.0, 0  # what has come since was sent before the others were gathered
         return taken
 
     async def _commit(self, taken: list[_Waiting]) -> None:

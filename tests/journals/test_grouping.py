@@ -290,6 +290,22 @@ async def test_what_was_measured_is_measured_again(slow: Server, monkeypatch: py
     await asyncio.gather(*writes)
 
 
+async def test_what_came_late_from_a_slow_disk_is_not_held_against_a_quick_one(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(_grouping, "_BELIEVED", 1000)
+    writes = [server.append(f"slow-{number}") for number in range(2000)]
+    while "tries" in repr(server.group):
+        await server.answer(after=0.001)
+    for _ in range(SOME):
+        await server.answer(after=0.001)
+    await server.answer_all(after=20e-6)
+    writes += [server.append(f"quick-{number}") for number in range(1000)]
+    await server.answer_all(after=20e-6)
+    await asyncio.gather(*writes)
+    assert "sends each at once" in repr(server.group)
+
+
 # On a real server
 
 
