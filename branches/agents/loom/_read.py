@@ -46,7 +46,8 @@ async def find_turn(journal: Journal, id: str) -> Turn:
     """The turn of this id, or the only one whose id begins so, wherever it is: that of a child or a fork too.
 
     It decodes what the crystal said and weaves one session, so it takes a fraction of the time of the whole loom; only
-    an id that no utterance has, such as that of a turn after a delegation, is looked for in all of it. Raises
+    an id that no utterance has, such as that of a turn after a delegation, is looked for in all of it. Turns after
+    delegations in other sessions, whose ids may begin so too, are not looked at where an utterance is found. Raises
     `UnknownTurn`, and what the journal raises.
     """
     found: dict[str, str] = {}
@@ -58,8 +59,8 @@ async def find_turn(journal: Journal, id: str) -> Turn:
         raise UnknownTurn(id, len(found))
     if not found:
         return (await read_loom(journal)).turn(id)
-    turn = id if id in found else next(iter(found))
-    return (await read_loom(journal, found[turn])).turn(turn)
+    session = found[id] if id in found else next(iter(found.values()))
+    return (await read_loom(journal, session)).turn(id)
 
 
 async def _ancestors(journal: Journal, session: str) -> list[str]:

@@ -198,6 +198,33 @@ async def test_a_turn_is_found_in_the_journal_as_in_its_loom(store: Store) -> No
         await find_turn(story.journal, alike)
 
 
+async def test_a_turn_after_a_delegation_may_have_an_id_that_begins_as_that_of_an_utterance() -> None:
+    story = await Story.begin()
+    await story.prompt("ask everybody")
+    await story.cast()
+    for number in range(1, 17):
+        await story.says(number, call("call_agent", intent="help"))
+        child = gate_call_id(story.run, number, 0)
+        await story.summons(child, "help")
+        await story.says(1, run=child)
+        await story.child_returns(child, "helped")
+    loom = await read_loom(story.journal)
+    said = {turn_id(story.run, number) for number in range(1, 17)}
+    said |= {turn_id(gate_call_id(story.run, number, 0), 1) for number in range(1, 17)}
+    ids = [turn.id for turn in loom.turns]
+    assert len(ids) == len(said) + 16
+    beginnings = {id[:length] for id in said for length in (1, 2, 3)}
+    shared = [
+        each
+        for each in beginnings
+        if sum(id.startswith(each) for id in said) == 1 and sum(id.startswith(each) for id in ids) > 1
+    ]
+    assert shared
+    for beginning in shared:
+        with pytest.raises(UnknownTurn, match="have ids that begin with"):
+            await find_turn(story.journal, beginning)
+
+
 async def test_turns_are_found_by_the_beginning_of_their_ids() -> None:
     story, _ = await forked()
     loom = await read_loom(story.journal)
