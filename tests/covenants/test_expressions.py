@@ -83,6 +83,10 @@ def test_the_value(text: Any, value: Any) -> None:
         ("text + record.id + 'record.session'", {"text", "record.id"}),
         ("[record].map(each, each.session)[0]", {"record"}),
         ("record['session'] + record.id", {"record"}),
+        ("""r"it's" + record.session + r"x\"""", {"record.session"}),
+        ("""r'"' + record.session + r'"'""", {"record.session"}),
+        ("""r'''it's''' + record.session + "'\"""", {"record.session"}),
+        ("""'''it's''' + record.session + "'\"""", {"record.session"}),
     ],
 )
 def test_what_an_expression_looks_at(text, reads) -> None:
