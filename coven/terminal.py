@@ -10,13 +10,15 @@ from branches.wrapped import wrapped
 
 def tell(text: str) -> None:
     """Say something to whoever started us, beside the conversation: on a terminal in lines that fit."""
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - closed at the start; `print` would take stdout
+        return
     columns = _columns()
     print(text if columns is None else wrapped(text, columns), file=sys.stderr, flush=True)
 
 
 def _columns() -> int | None:
     """How wide the terminal is that standard error is; None if it is something else."""
-    if sys.stderr is None or not sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison] - closed at the start
+    if not sys.stderr.isatty():
         return None
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or None
