@@ -108,6 +108,8 @@ class Missed:
             found[message.ts] = message
             if message.latest_reply is not None and float(message.latest_reply) > round.since:
                 threads.add(message.ts)
+            if message.place.thread is not None and float(message.ts) > round.since:  # a reply that the channel has too
+                threads.add(message.place.thread)
         for thread in sorted(threads):
             found |= {message.ts: message for message in await self._read(Place(look.channel, thread), round)}
         missed = [found[ts] for ts in sorted(found) if float(ts) > round.since]

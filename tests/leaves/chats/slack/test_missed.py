@@ -118,6 +118,14 @@ async def test_the_threads_of_a_channel_are_looked_at_too(stage):
     assert third.entry.message_id == f"{general}:{reply.ts}"
 
 
+async def test_a_thread_that_is_known_by_a_reply_in_the_channel_is_looked_at_however_long_ago_it_began(stage):
+    root, *_ = long_ago(stage, *map(str, range(300)))
+    await say(stage, "in the thread", thread=root)
+    await say(stage, "for all", thread=root, broadcast=True)
+    async with stage.bot():
+        assert await heard(stage, 2) == ["in the thread", "for all"]
+
+
 async def test_a_thread_that_is_known_is_looked_at_however_long_ago_it_began(stage):
     root, *_ = long_ago(stage, *map(str, range(300)))
     async with stage.bot():
