@@ -11,7 +11,7 @@ import pytest
 
 from branches.agents.medium import CodeEnding, GateValue
 from leaves.mediums.python import Python
-from tests.leaves.mediums.entities import GATES, LIMITS, SEED, Circle, Entity
+from tests.leaves.mediums.entities import BRIEF, GATES, LIMITS, SEED, Circle, Entity
 
 
 class TestLanguage:
@@ -79,11 +79,14 @@ class TestLanguage:
             "10 ** 18 in range(0, 10 ** 19, 3)\n[x for x in range(10 ** 12) if x < 0]",
         ],
     )
-    async def test_stubborn_code_is_stopped(self, python: Entity, code: str) -> None:
-        await python("x = 1")
-        outcome = await python(code)
+    async def test_stubborn_code_is_stopped(self, code: str) -> None:
+        medium = Python()
+        brief = Entity(await medium.open(GATES, BRIEF), Circle())
+        await brief("x = 1")
+        outcome = await brief(code)
         assert outcome.ending is not CodeEnding.COMPLETED
-        assert await python.value("x") == 1
+        assert await brief.value("x") == 1
+        await medium.close()
 
 
 class TestDone:
