@@ -120,7 +120,8 @@ class Lost:
     async def _watch_said(self, routes: list[Route], chat: Journal, after: int) -> None:
         async with aclosing(chat.tail(after, kinds=[ChatAfferent.kind()])) as said:
             async for record in said:
-                if self._is_here(record.session) and not any(takes(route, record) for route in routes):
+                is_said = not record.imported and self._is_here(record.session)
+                if is_said and not any(takes(route, record) for route in routes):
                     raise Unanswerable.untaken(record)
 
     async def _watch_faults(self, route: Route, fault: Endpoint, journal: Journal, after: int) -> None:

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from branches.chat import CHAT
-from branches.chat.entries import ChatAnswer, ChatBegunAnew
+from branches.chat.entries import ChatAfferent, ChatAnswer, ChatBegunAnew
 from coven.configuration import configure
 from coven.host import Host
 from coven.unanswerable import Unanswerable, leads_to
@@ -141,6 +141,24 @@ async def test_what_no_route_takes(project, typed):
     typed.type("!hello\nhello\n")
     with pytest.raises(Unanswerable, match="no route takes what was said"):
         await host(configure(path, {}).config, MemoryStore()).run(lambda: None)
+    assert "rehearsal crystal" in typed.printed()
+
+
+async def test_nobody_waits_for_what_was_imported(project, typed):
+    path = project / "coven.yaml"
+    taken = "- {route: ChatAfferent -> AgentPrompt, when: \"text.startsWith('!')\"}"
+    path.write_text(path.read_text().replace("- ChatAfferent -> AgentPrompt", taken))
+    elsewhere = await MemoryStore().open("chat", CHAT.registry())
+    said = await elsewhere.append(ChatAfferent(sender="grace", text="hello"), session="console")
+    store, ready = MemoryStore(), asyncio.Event()
+    chat = await store.open("chat", CHAT.registry())
+    typed.type("")
+    running = asyncio.create_task(host(configure(path, {}).config, store).run(ready.set))
+    await ready.wait()
+    await chat.import_record(said.record)
+    typed.type("!hello\n")
+    typed.end()
+    await running
     assert "rehearsal crystal" in typed.printed()
 
 
