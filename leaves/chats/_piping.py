@@ -23,6 +23,9 @@ class PipedConsole(Console):
         super().__init__(options, name, stdin, stdout)
         self._lines = LineReader(stdin.fileno()) if stdin is not None else None
         self._answered: set[str] = set()
+        self._unanswered: set[str] = set()
+        """The messages without an answer when a question was answered by what was typed, also in the service's next life.
+        """
         self._arrived = asyncio.Event()
 
     async def run(self, port: ChatPort, ready: Callable[[], None]) -> None:
@@ -45,6 +48,7 @@ class PipedConsole(Console):
                 else:
                     await self._arrived.wait()
             self._answered.clear()
+            self._unanswered.clear()
             self._typed = None
 
     async def _say(self, port: ChatPort, typed: Typed) -> set[str]:
@@ -54,13 +58,14 @@ class PipedConsole(Console):
         one, the question need not know: they are answered one after the other, and so the next answer is that one's.
         """
         asked = self._questions[0] if self._questions else None
-        waiting = set[str]() if asked is None else await port.unanswered(asked.session)
+        if asked is not None and not self._unanswered:
+            self._unanswered = await port.unanswered(asked.session)
         sent = await self._send(port, typed)
         if sent is None or not isinstance(sent.entry, ChatAnswer):
             return set() if sent is None else {sent.id}
         if asked is not None:
             self._heard(asked, sent.entry.answer)
-        return waiting
+        return self._unanswered
 
     def _heard(self, asked: Record[ChatEfferent], answer: str) -> None:
         """A question has this answer: where it was about the answer that is waited for, a no is the end of that."""

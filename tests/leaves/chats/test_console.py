@@ -418,6 +418,32 @@ async def test_input_that_arrives_between_two_lives_of_the_service_is_not_lost(j
     assert await texts(journal) == ["one", "two"]
 
 
+async def test_what_follows_from_an_answer_is_waited_for_also_when_the_service_comes_back(journal, stdin, stdout):
+    said = await journal.append(ChatAfferent(sender="you", text="do it"), session="console")
+    question = ChatQuestion(correlation_id="q", question="May I?", choices=("yes", "no"))
+    await journal.append(question, session="console", correlation_id="q")
+
+    async def nothing_yet(journal: Journal) -> None:
+        await asyncio.Event().wait()
+
+    async def at_last(journal: Journal) -> None:
+        for _ in range(1000):  # long enough for a console that does not wait to be gone
+            await asyncio.sleep(0)
+        done = ChatEfferentDraft(text="done", sender="echo")
+        await journal.append(done, session="console", correlation_id=said.record.id)
+
+    console = open_console(ConsoleOptions(history=None), "chat", stdin=stdin.reader, stdout=stdout.writer)
+    async with conversing(journal, console, nothing_yet):
+        await journal.wait_for(lambda record: record.kind == "ChatDelivered", timeout=60)
+        stdin.type("yes\n")
+        stdin.writer.close()
+        await journal.wait_for(lambda record: record.kind == "ChatAnswer", timeout=60)
+    async with conversing(journal, console, at_last) as service:
+        with pytest.raises(Finished):
+            await service
+    assert stdout.printed() == "May I? (yes/no)\ndone\n"
+
+
 @given(st.lists(st.text(alphabet=st.characters(exclude_characters="\n\r", codec="utf-8"), max_size=20), max_size=8))
 def test_lines_come_out_as_they_went_in_however_the_pipe_cuts_them(lines):
     read, write = os.pipe()
