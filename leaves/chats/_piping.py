@@ -24,7 +24,7 @@ class PipedConsole(Console):
         self._lines = LineReader(stdin.fileno()) if stdin is not None else None
         self._answered: set[str] = set()
         self._unanswered: set[str] = set()
-        """What had no answer when a question was answered by what was typed; the service's next life waits for it too."""
+        """What had no answer when what was typed answered a question; the next life of the service waits for it too."""
         self._arrived = asyncio.Event()
 
     async def run(self, port: ChatPort, ready: Callable[[], None]) -> None:
