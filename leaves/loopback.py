@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+
+_HOST = re.compile(r"(\[[^\[\]@]+\]|[^:\[\]@]+)(?::[0-9]*)?")
 
 
 def is_loopback(host: str) -> bool:
@@ -16,7 +19,6 @@ def is_loopback(host: str) -> bool:
 
 
 def without_port(header: str) -> str:
-    """The name or the address in the header `Host` of a request."""
-    if header.startswith("["):
-        return header.partition("]")[0]
-    return header.partition(":")[0]
+    """The name or the address in the header `Host` of a request; empty where that is none."""
+    host = _HOST.fullmatch(header)
+    return "" if host is None else host[1]
