@@ -12,10 +12,10 @@ from typing import NamedTuple
 from journals._errors import BatchLost, JournalError, Unacknowledged
 from journals._log import Fence, Message
 
-FEW, SOME = 8, 128
+FEW, SOME = 8, 64
 MOST, MOST_BYTES = 1000, 4 * 1024 * 1024
-SLOW_S = 100e-6
-_FIRST, _MEASURED, _BELIEVED = 3 * SOME, 2048, 65_536
+_WORTH = 2.0
+_BELIEVED_FIRST, _BELIEVED = 1024, 65_536
 
 Fenced = tuple[Message, Fence | None]
 
@@ -30,11 +30,10 @@ class GroupCommit:
     """Sends appends one by one while few are under way, and gathers the others into atomic batches.
 
     A batch costs the server one flush of its disk, whatever its size, and more work than single appends where nothing
-    is flushed. So appends are gathered where more than 100 µs are spent on waiting for each of 2,048 acknowledgements,
-    those while at least eight were waited for; after each 65,536 that were gathered that is measured again. While it is
-    not known, at most 128 are under way, and 384 acknowledgements are enough: the server answers what has reached it
-    all together, so that nothing is learnt from thousands before they are all written. Each append keeps its own fence
-    and its own answer: when a batch is refused, or lost in part, all in it are sent again one by one.
+    is flushed. Which it is, is found out by trying: so many single appends, with as many under way, against one batch
+    of them. They are gathered where that took less than half the time. The first finding is believed for 1,024 appends,
+    since a process that begins has much else to do, and each later one for 65,536. Each append keeps its own fence and
+    its own answer: when a batch is refused, or lost in part, all in it are sent again one by one.
     """
 
     def __init__(
@@ -48,11 +47,14 @@ class GroupCommit:
         self._queue: deque[_Waiting] = deque()
         self._batch: asyncio.Task[None] | None = None
         self._under_way, self._most = 0, SOME
-        self._heard = self._waited = 0.0
-        self._answered = self._gathered = 0
+        self._began: float | None = None
+        self._answered = 0
+        self._alone_s: float | None = None
+        self._since, self._believed = 0, _BELIEVED_FIRST
 
     def __repr__(self) -> str:
         how = {SOME: "tries", FEW: "gathers"}.get(self._most, "sends each at once")
+        how = how if self._alone_s is None else "tries"
         return f"<GroupCommit {how}, {self._under_way} under way, {len(self._queue)} waiting>"
 
     def append(self, message: Message, fence: Fence) -> Awaitable[int]:
@@ -67,25 +69,38 @@ class GroupCommit:
         sent = self._send_alone(message, fence)
         future = sent if isinstance(sent, asyncio.Future) else asyncio.ensure_future(sent)
         self._under_way += 1
-        self._heard = self._clock()
+        if self._under_way == SOME and self._most == SOME and self._began is None:
+            self._began, self._answered = self._clock(), 0
         future.add_done_callback(self._sent)
         return future
 
     def _sent(self, _: asyncio.Future[int]) -> None:
         self._under_way -= 1
-        if self._under_way >= FEW:
-            self._measure()
+        if self._began is not None:
+            self._time_alone(self._began)
+        self._wrote(1)
         if self._queue:
             self._go_on()
 
-    def _measure(self) -> None:
-        """Count the time in which nothing was sent and nothing heard: in the rest of it this process was at work."""
-        now = self._clock()
-        self._waited, self._heard = self._waited + now - self._heard, now
+    def _time_alone(self, began: float) -> None:
+        """The first half of a trial: one by one. A batch comes next."""
         self._answered += 1
-        if self._answered >= (_FIRST if self._most == SOME else _MEASURED):
-            self._most = FEW if self._waited > SLOW_S * self._answered else sys.maxsize
-            self._waited, self._answered = 0.0, 0
+        if self._answered == SOME:
+            self._alone_s, self._most, self._began = (self._clock() - began) / SOME, FEW, None
+        elif self._under_way == 0:  # not as many as are to be compared
+            self._began = None
+
+    def _time_together(self, took: float, count: int) -> None:
+        """The second half: what the batch took decides, unless it is a small one."""
+        if self._alone_s is not None and count >= SOME // 2:
+            self._most = FEW if self._alone_s * count > took * _WORTH else sys.maxsize
+            self._alone_s, self._since = None, 0
+
+    def _wrote(self, count: int) -> None:
+        """What was found out is believed for so many, and then tried again."""
+        self._since += count
+        if self._since >= self._believed and self._most != SOME and self._alone_s is None:
+            self._most, self._since, self._believed = SOME, 0, _BELIEVED
 
     def _go_on(self) -> None:
         """Send what waits: together where it is much, else one by one."""
@@ -100,7 +115,8 @@ class GroupCommit:
         taken: list[_Waiting] = []
         subjects: set[str] = set()
         size = 0
-        while self._queue and len(taken) < MOST and size < MOST_BYTES:
+        most = MOST if self._alone_s is None else SOME
+        while self._queue and len(taken) < most and size < MOST_BYTES:
             one = self._queue[0]
             if one.message.subject in subjects:
                 break
@@ -109,13 +125,10 @@ class GroupCommit:
                 taken.append(one)
                 subjects.add(one.message.subject)
                 size += len(one.message.body)
-        self._gathered += len(taken)
-        if self._gathered >= _BELIEVED:
-            self._most, self._gathered = SOME, 0
-            self._waited, self._answered = 0.0, 0  # what has come since was sent before the others were gathered
         return taken
 
     async def _commit(self, taken: list[_Waiting]) -> None:
+        began = self._clock()
         try:
             last = await self._send_together([(one.message, one.fence) for one in taken]) if taken else 0
         except asyncio.CancelledError:
@@ -131,6 +144,8 @@ class GroupCommit:
                 else:
                     _fail(one.future, error)
         else:
+            self._time_together(self._clock() - began, len(taken))
+            self._wrote(len(taken))
             for position, one in enumerate(taken, last - len(taken) + 1):
                 if not one.future.done():
                     one.future.set_result(position)
