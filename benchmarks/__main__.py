@@ -15,6 +15,7 @@ ALL = (
     "read",
     "sessions",
     "hop",
+    "hop_at_rate",
     "round_trip",
     "turn",
     "turn_memory",
@@ -27,7 +28,7 @@ ALL = (
     "first_text",
     "start",
 )
-_BY_PROFILE = ("append", "hop", "round_trip")
+_BY_PROFILE = ("append", "hop", "hop_at_rate", "round_trip")
 
 
 async def main() -> int:

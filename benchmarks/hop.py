@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable
 
@@ -17,7 +16,6 @@ from benchmarks.harness import (
     compare,
     fresh_name,
     fresh_store,
-    percentile,
     running_server,
     take_turns,
 )
@@ -27,8 +25,6 @@ from covenants.dead_letters import dead_letter_registry
 from covenants.router import Router
 from covenants.routing import Approval, TransformFailed
 from journals import Draft, EmbeddedServer, Entry, EntryRegistry, JetStreamStore, Journal, Record
-
-_RATE = 200
 
 
 class MapOneField(msgspec.Struct, frozen=True):
@@ -51,7 +47,7 @@ class MapOneField(msgspec.Struct, frozen=True):
         raise AssertionError
 
 
-async def _router(store: JetStreamStore) -> Router:
+async def router_of(store: JetStreamStore) -> Router:
     return Router(
         [MapOneField()],
         {name: await store.open(name, registry()) for name in "ab"},
@@ -64,7 +60,6 @@ async def _router(store: JetStreamStore) -> Router:
 
 async def run(profile: Profile, scale: float) -> list[Result]:
     count = max(1000, int(30_000 * scale) // 1000 * 1000)
-    slow = max(500, int(2_000 * scale))
     async with running_server(profile) as server:
 
         async def ours() -> float:
@@ -73,14 +68,14 @@ async def run(profile: Profile, scale: float) -> list[Result]:
                 for part in range(count // 1000):
                     drafts = [Draft(entry=asked(n), session=f"s{part}", id=str(n)) for n in range(1000)]
                     await source.append_all(drafts)
-                router, ready = await _router(store), asyncio.Event()
+                router, ready = await router_of(store), asyncio.Event()
                 routing = asyncio.create_task(router.run(ready.set))
                 await ready.wait()
                 began = time.perf_counter()
                 while router.routed < count:  # noqa: ASYNC110 - nothing to wait for, and nothing more to disturb it
                     await asyncio.sleep(0.005)
                 took = time.perf_counter() - began
-                await _stop(routing)
+                await stop(routing)
                 assert await _arrived(target) == count
                 return count / took
 
@@ -90,16 +85,10 @@ async def run(profile: Profile, scale: float) -> list[Result]:
                 return count / took
 
         async def faststream() -> float:
-            return count / 10 / await _faststream_hop(server, count // 10)
+            return count / 10 / await _faststream_took(server, count // 10)
 
         fast = await take_turns({"coven": ours, "nats-py pull + pipelined": raw, "FastStream": faststream}, 3)
-        ours_ms = await _our_latency(server, slow)
-        theirs_ms = await _faststream_latency(server, slow)
-    results = compare("route hop", profile, "entries/s", fast, {"nats-py pull + pipelined": 0.5, "FastStream": 6.0})
-    for name, share in (("p50", 0.5), ("p99", 0.99)):
-        pair = {"coven": [percentile(ours_ms, share)], "FastStream": [percentile(theirs_ms, share)]}
-        results += compare(f"route hop at {_RATE}/s, {name}", profile, "ms", pair, {"FastStream": 1.0}, "lower")
-    return results
+    return compare("route hop", profile, "entries/s", fast, {"nats-py pull + pipelined": 0.5, "FastStream": 6.0})
 
 
 async def _arrived(target: Journal) -> int:
@@ -108,7 +97,7 @@ async def _arrived(target: Journal) -> int:
     return len(numbers)
 
 
-async def _stop(task: asyncio.Task[None]) -> None:
+async def stop(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -150,8 +139,8 @@ async def _raw_hop(client: object, count: int) -> tuple[float, list[float]]:
     return time.perf_counter() - began, []
 
 
-async def _faststream(
-    server: EmbeddedServer, source: str, target: str, arrived: Callable[[dict[str, object]], None]
+async def faststream_hop(
+    server: EmbeddedServer, source: str, target: str
 ) -> tuple[object, Callable[[], Awaitable[None]]]:
     import logging
 
@@ -165,14 +154,12 @@ async def _faststream(
     @broker.subscriber(f"{source}.in", stream=a, pull_sub=PullSub(batch_size=500, timeout=0.1), durable="hop")
     @broker.publisher(f"{target}.in", stream=b)
     async def hop(message: dict[str, object]) -> dict[str, object]:
-        told = {"kind": "Told", "body": message["text"], "number": message["number"]}
-        arrived(told)
-        return told
+        return {"kind": "Told", "body": message["text"], "number": message["number"]}
 
     return broker, broker.start
 
 
-async def _faststream_hop(server: EmbeddedServer, count: int) -> float:
+async def _faststream_took(server: EmbeddedServer, count: int) -> float:
     source, target = fresh_name(), fresh_name()
     async with connected(server) as client:
         await make_stream(client, source)
@@ -183,7 +170,7 @@ async def _faststream_hop(server: EmbeddedServer, count: int) -> float:
         for number in range(count):
             await window.publish(f"{source}.in", encode(asked(number)))
         await window.finish()
-        broker, start = await _faststream(server, source, target, lambda _: None)
+        broker, start = await faststream_hop(server, source, target)
         seen, finished = 0, asyncio.Event()
 
         async def receive(message: Msg) -> None:
@@ -199,72 +186,3 @@ async def _faststream_hop(server: EmbeddedServer, count: int) -> float:
         took = time.perf_counter() - began
         await broker.stop()  # type: ignore[attr-defined]
         return took
-
-
-async def _our_latency(server: EmbeddedServer, count: int) -> list[float]:
-    """From the acknowledgement-free moment of writing to the moment that a tail of the target has it."""
-    async with fresh_store(server) as store, fresh_store(server) as _:
-        source, target = await store.open("a", registry()), await store.open("b", registry())
-        ready = asyncio.Event()
-        routing = asyncio.create_task((await _router(store)).run(ready.set))
-        await ready.wait()
-        sent: dict[int, float] = {}
-        took: list[float] = []
-
-        async def watch() -> None:
-            async for record in target.tail():
-                number = record.entry.number  # type: ignore[attr-defined]
-                took.append((time.perf_counter() - sent[number]) * 1000)
-                if len(took) == count:
-                    return
-
-        watching = asyncio.create_task(watch())
-
-        async def send(number: int) -> None:
-            sent[number] = time.perf_counter()
-            await source.append(asked(number), session=f"s{number % 50}", id=str(number))
-
-        await _at_rate(count, send)
-        await watching
-        await _stop(routing)
-        return took
-
-
-async def _faststream_latency(server: EmbeddedServer, count: int) -> list[float]:
-    source, target = fresh_name(), fresh_name()
-    async with connected(server) as client:
-        await make_stream(client, source)
-        await make_stream(client, target)
-        broker, start = await _faststream(server, source, target, lambda _: None)
-        await start()
-        sent: dict[int, float] = {}
-        took: list[float] = []
-        finished = asyncio.Event()
-
-        async def receive(message: Msg) -> None:
-            took.append((time.perf_counter() - sent[json.loads(message.data)["number"]]) * 1000)
-            if len(took) == count:
-                finished.set()
-
-        await client.subscribe(f"{target}.in", cb=receive)
-        jetstream, encode = client.jetstream(), registry().encode
-
-        async def send(number: int) -> None:
-            sent[number] = time.perf_counter()
-            await jetstream.publish(f"{source}.in", encode(asked(number)))
-
-        await _at_rate(count, send)
-        await finished.wait()
-        await broker.stop()  # type: ignore[attr-defined]
-        return took
-
-
-async def _at_rate(count: int, send: Callable[[int], Awaitable[None]]) -> None:
-    """Send at a fixed rate whatever the answers take."""
-    began, sending = time.perf_counter(), set[asyncio.Task[None]]()
-    for number in range(count):
-        await asyncio.sleep(max(0.0, began + number / _RATE - time.perf_counter()))
-        task = asyncio.ensure_future(send(number))
-        sending.add(task)
-        task.add_done_callback(sending.discard)
-    await asyncio.gather(*sending)

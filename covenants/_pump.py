@@ -158,14 +158,15 @@ class Pump:
 
     async def _deliver(self) -> None:
         """Write what is ready: one by one where that is little, else begin a batch, as large as one may be."""
-        await self._save(_SAVE_EVERY)
         made = self._made
         if len(made) <= FEW:
             self._made, self._made_bytes = [], 0
             for position, effects in made:
                 await self._write_one(effects, position)
                 self._position = position
+            await self._save(_SAVE_EVERY)  # behind what was ready, which need not wait for it
             return
+        await self._save(_SAVE_EVERY)
         batch, self._made = made[:_BATCH], made[_BATCH:]
         if not self._made:
             self._made_bytes = 0
