@@ -74,18 +74,20 @@ class GroupCommit:
         future.add_done_callback(self._sent)
         return future
 
-    def _sent(self, _: asyncio.Future[int]) -> None:
+    def _sent(self, sent: asyncio.Future[int]) -> None:
         self._under_way -= 1
         if self._began is not None:
-            self._time_alone(self._began)
+            self._time_alone(self._began, sent)
         self._wrote(1)
         if self._queue:
             self._go_on()
 
-    def _time_alone(self, began: float) -> None:
+    def _time_alone(self, began: float, sent: asyncio.Future[int]) -> None:
         """The first half of a trial: one by one. A batch comes next."""
         self._answered += 1
-        if self._answered == SOME:
+        if sent.cancelled() or isinstance(sent.exception(), Unacknowledged):
+            self._began = None  # that the connection is lost comes quickly, and tells nothing of the disk
+        elif self._answered == SOME:
             self._alone_s, self._most, self._began = (self._clock() - began) / SOME, FEW, None
         elif self._under_way == 0:  # not as many as are to be compared
             self._began = None

@@ -152,6 +152,17 @@ async def test_what_other_work_has_made_of_the_first_try_is_put_right_soon(serve
     assert "sends each at once" in repr(server.group)
 
 
+async def test_a_lost_connection_is_no_quick_answer(server: Server):
+    writes = [server.append(f"{number}") for number in range(SOME)]
+    await server.answer(after=0.001)
+    while server._asked:
+        await server.answer(error=Unacknowledged("the connection was lost"))
+    writes += [server.append(f"later-{number}") for number in range(400)]
+    await server.answer_all(after=0.001)
+    assert "gathers" in repr(server.group)
+    await asyncio.gather(*writes, return_exceptions=True)
+
+
 async def test_a_small_batch_decides_nothing(server: Server):
     writes = [server.append(f"{number}") for number in range(SOME + FEW + 1)]
     await server.answer_all(after=20e-6)
