@@ -84,7 +84,7 @@ class Recorded:
         return None if slot is None else slot.outcome
 
     def is_recorded(self, call: str) -> bool:
-        """Whether it is recorded that a call of this id is made."""
+        """Whether a call of this id was made: it is recorded, or begun in this process."""
         return call in self._slots
 
     def times(self) -> Iterator[CallTime]:
@@ -98,10 +98,6 @@ class Recorded:
             return None
         del self._unclaimed[slot.scope][call.id]
         return slot
-
-    def is_taken(self, call: Call) -> bool:
-        """Whether a call of this id was made already in this process."""
-        return call.id in self._slots
 
     def open(self, call: Call) -> Slot:
         """A slot for a call that is made for the first time."""

@@ -89,7 +89,7 @@ class Run:
         slot = recorder.take(call)
         is_new = slot is None
         if slot is None:
-            if recorder.is_taken(call):
+            if recorder.is_recorded(call.id):
                 raise KeyReused(call.key)
             slot = recorder.open(call)
         under_way, task = self._under_way[call.scope], asyncio.current_task()

@@ -17,6 +17,7 @@ from branches.agents.steps import Said
 from journals import Entry, Record
 
 _encoder: Final = msgspec.json.Encoder()
+_BESIDE: Final = tuple(field for field in LastTurn.__struct_fields__ if field != "turn")
 
 
 def utterance_entry(said: Said, run: str, turn: int) -> AgentUtterance:
@@ -26,11 +27,7 @@ def utterance_entry(said: Said, run: str, turn: int) -> AgentUtterance:
         turn=turn,
         content=said.content,
         tool_calls=said.tool_calls,
-        usage=said.usage,
-        duration_ms=said.duration_ms,
-        model=said.model,
-        opaque=said.opaque,
-        finish=said.finish,
+        **_beside(said),
     )
 
 
@@ -43,11 +40,7 @@ def calling_entry(said: Said, arguments: Mapping[str, Any], run: str, turn: int,
         turn=turn,
         content=said.content,
         tool_calls=(first, *others),
-        usage=said.usage,
-        duration_ms=said.duration_ms,
-        model=said.model,
-        opaque=said.opaque,
-        finish=said.finish,
+        **_beside(said),
     )
     return AgentToolCall(
         correlation_id=gate_call_id(run, turn, 0),
@@ -60,27 +53,12 @@ def calling_entry(said: Said, arguments: Mapping[str, Any], run: str, turn: int,
 
 def last_turn(said: Said, turn: int) -> LastTurn:
     """What was said beside the text that ends the episode."""
-    return LastTurn(
-        turn=turn,
-        usage=said.usage,
-        duration_ms=said.duration_ms,
-        model=said.model,
-        opaque=said.opaque,
-        finish=said.finish,
-    )
+    return LastTurn(turn=turn, **_beside(said))
 
 
 def said_in(entry: AgentUtterance) -> Said:
     """What was said."""
-    return Said(
-        content=entry.content,
-        tool_calls=entry.tool_calls,
-        usage=entry.usage,
-        duration_ms=entry.duration_ms,
-        model=entry.model,
-        opaque=entry.opaque,
-        finish=entry.finish,
-    )
+    return Said(content=entry.content, tool_calls=entry.tool_calls, **_beside(entry))
 
 
 SPEAKING: Final = frozenset(kind.kind() for kind in (AgentUtterance, AgentToolCall, AgentResponse, EntityReturned))
@@ -104,11 +82,7 @@ def utterance_in(record: Record[Entry]) -> AgentUtterance | None:
                 turn=said.turn,
                 content=said.content,
                 tool_calls=(first, *others),
-                usage=said.usage,
-                duration_ms=said.duration_ms,
-                model=said.model,
-                opaque=said.opaque,
-                finish=said.finish,
+                **_beside(said),
             )
         case AgentResponse(last=LastTurn() as last) | EntityReturned(last=LastTurn() as last):
             return AgentUtterance(
@@ -116,14 +90,15 @@ def utterance_in(record: Record[Entry]) -> AgentUtterance | None:
                 turn=last.turn,
                 content=entry.answer if is_cut(last.finish) else entry.text,
                 tool_calls=(),
-                usage=last.usage,
-                duration_ms=last.duration_ms,
-                model=last.model,
-                opaque=last.opaque,
-                finish=last.finish,
+                **_beside(last),
             )
         case _:
             return None
+
+
+def _beside(answer: Said | Utterance | LastTurn | AgentUtterance) -> dict[str, Any]:
+    """What every form of an answer says of it beside its words and calls."""
+    return {field: getattr(answer, field) for field in _BESIDE}
 
 
 def _as_text(arguments: Mapping[str, Any]) -> str:
