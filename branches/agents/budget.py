@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from branches.agents.crystal import Usage
-from branches.agents.internal import ContextFolded, CrystalCalled, CrystalRetried
+from branches.agents.internal import ContextFolded, CrystalCalled, CrystalFailed, CrystalRetried
 from branches.agents.naming import fold_id, turn_id
 from branches.agents.utterances import utterance_in
 from journals import Entry, Record
@@ -41,6 +41,9 @@ class Budget:
                 self._reserve(name(entry.run, entry.turn), entry.reserved)
             elif isinstance(entry, CrystalRetried):
                 self._reserved.pop(turn_id(entry.run, entry.turn), None)
+            elif isinstance(entry, CrystalFailed):
+                if entry.usage != Usage():
+                    self._restore(turn_id(entry.run, entry.turn), entry.usage)
             elif isinstance(entry, ContextFolded):
                 self._restore(fold_id(entry.run, entry.turn), entry.usage)
             elif (said := utterance_in(record)) is not None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from branches.agents.crystal import Usage
 from branches.agents.delegation import read_request
 from branches.agents.entries import (
     AgentResponse,
@@ -194,6 +195,7 @@ class AgentsCodec:
                 error=payload["message"],
                 code=payload["code"],
                 duration_ms=payload.get("duration_ms", 0.0),
+                usage=msgspec.convert(payload.get("usage", {}), Usage),
             )
             return [Writing(failed)]
         said = msgspec.convert(payload, Said)
@@ -235,7 +237,7 @@ class AgentsCodec:
             case AgentUtterance():
                 return [_said(entry)]
             case CrystalFailed():
-                step = failure(entry.code, entry.error, entry.duration_ms)
+                step = failure(entry.code, entry.error, entry.duration_ms, entry.usage)
                 return [Returned(turn_id(entry.run, entry.turn), (step,))]
             case AgentToolCall():
                 called = _called(entry, entry.scope or run_id(record.causation_id or ""))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Annotated, Final, Literal, Protocol, TypeGuard
 
@@ -103,17 +104,34 @@ class CrystalError(Exception):
     """An expected failure of a crystal: it is recorded, and ends the episode as `failed` unless it is tried again.
 
     `code` is one word, e.g. `invalid_response`, `rate_limited`, `refused`, `unavailable`. `status` is the provider's
-    HTTP status where it gave one, `retry_after_s` the seconds that it asks to be left alone.
+    HTTP status where it gave one, `retry_after_s` the seconds that it asks to be left alone. `usage` are the tokens of
+    an answer that came and is of no use: they are paid for as well.
 
     An answer that a filter stopped, or that the model refused in the middle of it, is `refused` with all that it said:
     most providers would go on refusing whatever stands behind it.
     """
 
     def __init__(
-        self, code: str, message: str, *, status: int | None = None, retry_after_s: float | None = None
+        self,
+        code: str,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+        usage: Usage = Usage(),  # noqa: B008 - it is frozen
     ) -> None:
         super().__init__(message)
-        self.code, self.status, self.retry_after_s = code, status, retry_after_s
+        self.code, self.status, self.retry_after_s, self.usage = code, status, retry_after_s, usage
+
+
+@contextmanager
+def paid(usage: Usage) -> Generator[None]:
+    """Whatever `CrystalError` is raised in here has used these tokens, beside its own."""
+    try:
+        yield
+    except CrystalError as error:
+        error.usage += usage
+        raise
 
 
 class Crystal(Protocol):
@@ -174,6 +192,15 @@ def validate(response: CrystalResponse, request: CrystalRequest) -> CrystalRespo
     """The response itself. Raises `CrystalError`, code `invalid_response`, if it breaks CRYSTAL-3 to CRYSTAL-5."""
     if not isinstance(response, CrystalResponse):  # pyright: ignore[reportUnnecessaryIsInstance] - it is others' code
         raise _invalid(f"crystal returned {type(response).__name__} instead of a CrystalResponse")
+    try:
+        _check(response, request)
+    except CrystalError as error:
+        error.usage = _usage(response)
+        raise
+    return response
+
+
+def _check(response: CrystalResponse, request: CrystalRequest) -> None:
     if not response.content and not response.tool_calls:
         raise _invalid("crystal returned neither content nor tool_calls")
     if request.tool_choice == "required" and not response.tool_calls:
@@ -191,7 +218,14 @@ def validate(response: CrystalResponse, request: CrystalRequest) -> CrystalRespo
         raise _invalid("crystal returned text that is not valid Unicode (a lone surrogate)") from error
     except (TypeError, msgspec.ValidationError) as error:
         raise _invalid(f"crystal returned a response of another shape: {error}") from error
-    return response
+
+
+def _usage(response: CrystalResponse) -> Usage:
+    """The tokens of a response that need not have any, since nothing of it is certain."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(response.usage), Usage)
+    except (TypeError, msgspec.ValidationError):
+        return Usage()
 
 
 def _invalid(message: str) -> CrystalError:

@@ -17,7 +17,7 @@ from branches.agents.cantrip import Cantrip
 from branches.agents.circle import CodeCall, Done, GateCall, Intended, Observation, as_text
 from branches.agents.code import CodeHost, CodeRun, code_run
 from branches.agents.context import EntityContext
-from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, invoke, validate
+from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, Usage, invoke, validate
 from branches.agents.deadline import Deadline
 from branches.agents.folds import Folds
 from branches.agents.gathering import gather
@@ -115,7 +115,7 @@ class Episode:
             if retry.allows(error, ctx.attempt):
                 raise MayPass(error) from error
             readable = retry.told(error).encode("utf-8", "replace").decode()
-            return failure(error.code, readable, _milliseconds_since(started))
+            return failure(error.code, readable, _milliseconds_since(started), error.usage)
         finally:
             for each in (thought, stream):
                 if each is not None and each.begun:
@@ -194,6 +194,9 @@ class Episode:
         }
         (step,) = await ctx.call(Action(CRYSTAL, payload), key=turn_key(turn))
         if step.is_error:
+            wasted = msgspec.convert(step.payload.get("usage", {}), Usage)
+            if wasted != Usage():  # else nobody knows, and what was reserved stays so
+                self._surroundings.budget.settle(id, wasted)
             return ending(f"I could not go on: {step.payload['message']}", "failed")
         said = msgspec.convert(step.payload, Said)
         self._surroundings.budget.settle(id, said.usage)

@@ -12,12 +12,13 @@ from msgspec.structs import replace
 from branches.agents.budget import REPLY_TOKENS
 from branches.agents.cantrip import Cantrip
 from branches.agents.context import EntityContext
-from branches.agents.crystal import CrystalError, CrystalRequest, Usage, validate
+from branches.agents.crystal import CrystalError, CrystalRequest, Usage, is_cut, validate
 from branches.agents.folding import Fold, Folding, estimate_tokens
 from branches.agents.naming import FOLD, fold_id, fold_key, turn_id
 from branches.agents.surroundings import Surroundings
 from policies import Action, Context, Step, action_result
 
+_CUT = "\n[this summary was cut off here]"
 _log = logging.getLogger("coven.agents")
 
 
@@ -70,7 +71,9 @@ class Folds:
             try:
                 response = await self._cantrip.crystal.invoke(request, None)
                 summary, usage = validate(response, request).content or "", response.usage
+                summary += _CUT if summary and is_cut(response.finish) else ""
             except CrystalError as error:
+                usage = error.usage
                 _log.warning("early turns are folded without a summary: %s", error)
         told = {name: payload[name] for name in ("turn", "through", "kept", "context_limit")}
         return action_result(FOLD, {**told, "summary": summary, "usage": msgspec.to_builtins(usage)})

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from branches.agents.crystal import Crystal, CrystalError, CrystalRequest, CrystalResponse, Message, Usage, invoke
+from branches.agents.crystal import Crystal, CrystalError, CrystalRequest, CrystalResponse, Message, Usage, invoke, paid
 
 _DEMAND: Final = "Answer with a tool call, not with text. Call one of these: {gates}."
 
@@ -38,7 +38,8 @@ class Insisting:
         demand = Message("user", _DEMAND.format(gates=", ".join(gate.name for gate in request.tools)))
         for _ in range(self._attempts):
             pieces, thoughts = list[str](), list[str]()
-            response = await invoke(self._crystal, asked, pieces.append, thoughts.append)
+            with paid(usage):
+                response = await invoke(self._crystal, asked, pieces.append, thoughts.append)
             usage += response.usage
             if response.tool_calls or not response.content:
                 for tell, told in ((on_thought, thoughts), (on_text, pieces)):
@@ -51,4 +52,5 @@ class Insisting:
         raise CrystalError(
             "invalid_response",
             f"crystal returned no tool call although tool_choice is 'required' and it was asked {self._attempts} times",
+            usage=usage,
         )

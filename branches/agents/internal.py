@@ -131,14 +131,15 @@ class AgentUtterance(Entry, frozen=True, kw_only=True, omit_defaults=True):
     finish: Finish | None = None
 
 
-class CrystalFailed(Entry, frozen=True, kw_only=True):
-    """Why the crystal gave no answer in this turn."""
+class CrystalFailed(Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """Why the crystal gave no answer in this turn. `usage` are the tokens of one that came and was of no use."""
 
     run: str
     turn: int
     error: str
     code: str
     duration_ms: float
+    usage: Usage = Usage()
 
 
 class GateCalled(Entry, frozen=True, kw_only=True, omit_defaults=True):

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from branches.agents.crystal import CrystalError, CrystalResponse, Finish, ToolCall, Usage
+from branches.agents.crystal import CrystalError, CrystalResponse, Finish, ToolCall, Usage, paid
 
 _LENGTHS: Final = ("length", "model_length", "max_tokens")
 _CODES: Final = {401: "unauthorized", 403: "unauthorized", 404: "not_found", 408: "unavailable", 429: "rate_limited"}
@@ -28,6 +28,12 @@ def openai_response(raw: Mapping[str, Any]) -> CrystalResponse:
     """
     if isinstance(raw.get("error"), Mapping):
         raise _reported(raw["error"])
+    usage = _usage(_mapping(raw.get("usage")))
+    with paid(usage):
+        return _answer(raw, usage)
+
+
+def _answer(raw: Mapping[str, Any], usage: Usage) -> CrystalResponse:
     choice = _mapping(next(iter(_list(raw.get("choices"))), None))
     message = _mapping(choice.get("message"))
     content, finish = _text(message.get("content")), choice.get("finish_reason")
@@ -48,7 +54,7 @@ def openai_response(raw: Mapping[str, Any]) -> CrystalResponse:
     return CrystalResponse(
         content=content,
         tool_calls=tool_calls,
-        usage=_usage(_mapping(raw.get("usage"))),
+        usage=usage,
         thinking=_text(message.get("reasoning_content")) or _text(message.get("reasoning")),
         finish=_finish(finish, calls=bool(tool_calls)),
     )

@@ -70,9 +70,10 @@ def ending_of(entry: AgentResponse | EntityReturned) -> Step:
     return ending(entry.text, entry.ending, entry.ward, entry.answer)
 
 
-def failure(code: str, message: str, duration_ms: float) -> Step:
-    """Why the crystal gave no answer."""
-    payload = {"error": True, "code": code, "message": message, "duration_ms": duration_ms}
+def failure(code: str, message: str, duration_ms: float, usage: Usage) -> Step:
+    """Why the crystal gave no answer, and the tokens of one that was of no use."""
+    payload: dict[str, Any] = {"error": True, "code": code, "message": message, "duration_ms": duration_ms}
+    payload["usage"] = msgspec.to_builtins(usage)
     return action_result(CRYSTAL, payload)
 
 

@@ -125,19 +125,19 @@ def read(message: Mapping[str, Any], built: Built, model: str) -> CrystalRespons
     texts = [block["text"] for block in blocks if block.get("type") == "text"]
     calls = tuple(_call(block, built.names) for block in blocks if block.get("type") == "tool_use")
     thoughts = [block.get("thinking") or "" for block in blocks if block.get("type") == "thinking"]
-    content = "".join(texts)
+    content, usage = "".join(texts), _usage(message.get("usage") or {})
     reason = message.get("stop_reason")
     if reason == "refusal":
         details = cast("Mapping[str, Any]", message.get("stop_details") or {})
         why = details.get("explanation") or details.get("category") or "it does not say why"
-        raise CrystalError("refused", f"the model declined: {why}")
+        raise CrystalError("refused", f"the model declined: {why}", usage=usage)
     if not content and not calls:
-        raise _silent(reason)
+        raise _silent(reason, usage)
     kept = [_kept(block) for block in blocks if block.get("type") in _USED and block.get("text") != ""]
     return CrystalResponse(
         content=content or None,
         tool_calls=calls,
-        usage=_usage(message.get("usage") or {}),
+        usage=usage,
         thinking="\n\n".join(filter(None, thoughts)) or None,
         model=model,
         opaque=keep(kept, built.digest),
@@ -151,12 +151,11 @@ def _kept(block: dict[str, Any]) -> Block:
     return None if block["type"] == "tool_use" else block
 
 
-def _silent(reason: object) -> CrystalError:
-    if _FINISHES.get(str(reason)) == "length":
-        return CrystalError(
-            "invalid_response", "the answer was cut off before it said anything: allow more with `max_tokens`"
-        )
-    return CrystalError("invalid_response", f"the model answered nothing (stop_reason {reason!r})")
+def _silent(reason: object, usage: Usage) -> CrystalError:
+    cut = _FINISHES.get(str(reason)) == "length"
+    hint = "the answer was cut off before it said anything: allow more with `max_tokens`"
+    why = hint if cut else f"the model answered nothing (stop_reason {reason!r})"
+    return CrystalError("invalid_response", why, usage=usage)
 
 
 def _call(block: Mapping[str, Any], names: Names) -> ToolCall:

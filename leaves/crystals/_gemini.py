@@ -172,28 +172,32 @@ class Assembling:
 
     def response(self) -> CrystalResponse:
         """All of it. Raises `CrystalError`: `refused`, or `invalid_response` where nothing was said."""
-        content = "".join(self._texts)
+        content, usage = "".join(self._texts), self._used()
         if self._blocked is not None or self._finish in _REFUSED:
             why = self._finish_message or self._blocked or self._finish
-            raise CrystalError("refused", f"the provider's filter stopped the answer: {why}")
+            raise CrystalError("refused", f"the provider's filter stopped the answer: {why}", usage=usage)
         if not content and not self._calls:
             cut = self._finish in _LENGTHS
             hint = "the answer was cut off before it said anything: allow more with `max_tokens`"
-            raise CrystalError("invalid_response", hint if cut else f"the model answered nothing ({self._finish})")
+            why = hint if cut else f"the model answered nothing ({self._finish})"
+            raise CrystalError("invalid_response", why, usage=usage)
         signed = any(mark.signature for mark in self._marks)
-        usage = self._usage
         return CrystalResponse(
             content=content or None,
             tool_calls=tuple(self._calls),
-            usage=Usage(
-                prompt=usage.get("prompt_token_count") or 0,
-                completion=(usage.get("candidates_token_count") or 0) + (usage.get("thoughts_token_count") or 0),
-                cached=usage.get("cached_content_token_count") or 0,
-            ),
+            usage=usage,
             thinking="".join(self._thoughts) or None,
             model=self._model,
             opaque=_encoder.encode(self._marks).decode() if signed else None,
             finish=self._ended(),
+        )
+
+    def _used(self) -> Usage:
+        usage = self._usage
+        return Usage(
+            prompt=usage.get("prompt_token_count") or 0,
+            completion=(usage.get("candidates_token_count") or 0) + (usage.get("thoughts_token_count") or 0),
+            cached=usage.get("cached_content_token_count") or 0,
         )
 
     def _ended(self) -> Finish:

@@ -111,16 +111,18 @@ def read(response: Mapping[str, Any], names: Names, model: str, stops: Sequence[
             thoughts += [part.get("text") or "" for part in item.get("summary") or ()]
             kept.append({name: item[name] for name in _REASONING if item.get(name) is not None})
     reason = cast("Mapping[str, Any]", response.get("incomplete_details") or {}).get("reason")
+    usage = _usage(response.get("usage") or {})
     if reason == "content_filter" or refusal:
-        raise CrystalError("refused", f"the model declined: {refusal or 'the content filter stopped the answer'}")
+        why = refusal or "the content filter stopped the answer"
+        raise CrystalError("refused", f"the model declined: {why}", usage=usage)
     if not content and not calls:
-        raise CrystalError("invalid_response", _silent(reason, stopped=stopped))
+        raise CrystalError("invalid_response", _silent(reason, stopped=stopped), usage=usage)
     while kept and isinstance(kept[-1], dict):
         kept.pop()  # reasoning is taken back only with what it led to
     return CrystalResponse(
         content=content or None,
         tool_calls=tuple(calls),
-        usage=_usage(response.get("usage") or {}),
+        usage=usage,
         thinking="\n\n".join(filter(None, thoughts)) or None,
         model=model,
         opaque=keep(kept) if _is_readable(kept) else None,

@@ -83,6 +83,8 @@ class Events:
             case ContextFolded() as folded if folded.usage != Usage():
                 yield self._run(folded.run).uses(folded.usage)
             case CrystalFailed() as failed:
+                if failed.usage != Usage():
+                    yield self._run(failed.run).uses(failed.usage)
                 yield from self._run(failed.run).closes()
             case AgentToolCall() as called:
                 scope = called.scope or run_id(record.causation_id or "")

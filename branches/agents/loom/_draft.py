@@ -73,7 +73,7 @@ class Draft:
         self.run, self._number = run, 1 if said is None else said.turn
         self.id = turn_id(run.id, self._number)
         self._said = said if isinstance(said, AgentUtterance) else None
-        self._folded = folded
+        self._usage = folded if said is None else folded + said.usage
         self._error = f"{said.code}: {said.error}" if isinstance(said, CrystalFailed) else None
         self._intent, self._images = run.take_intent()
         self._made: dict[str, Made] = {}
@@ -208,7 +208,7 @@ class Draft:
     def _turn(self, number: int, part: Part) -> Turn:
         ending = self._ending if number == self.newest else None
         said = self._said if number == 0 else None
-        usage = (self._folded if number == 0 else _NO_USAGE) + (_NO_USAGE if said is None else said.usage)
+        usage = self._usage if number == 0 else _NO_USAGE
         how = None if ending is None else ending.how
         return Turn(
             id=self.part_id(number),

@@ -55,6 +55,21 @@ class Playbook:
         return self._answers[spoken]
 
 
+class Hanging:
+    """It says what it is to say, and then nothing any more."""
+
+    def __init__(self, answers: list[CrystalResponse]) -> None:
+        self._answers = list(answers)
+        self.hung = asyncio.Event()
+
+    async def invoke(self, request: CrystalRequest, on_text: object = None) -> CrystalResponse:
+        if self._answers:
+            return self._answers.pop(0)
+        self.hung.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
 class Bench:
     """One journal. Each `serve` is a process of its own, as far as the journal can tell."""
 

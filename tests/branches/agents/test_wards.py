@@ -15,27 +15,12 @@ from branches.agents.internal import CrystalCalled
 from branches.agents.reach import out_of_reach
 from branches.agents.wards import DEFAULT_DEPTH, Ward, Wards, resolve
 from coven.testing import ScriptedCrystal, calls, finishes, says
-from tests.branches.agents.bench import Bench
+from tests.branches.agents.bench import Bench, Hanging
 
 
 def echo(text: str) -> str:
     """Say it again."""
     return text
-
-
-class Hanging:
-    """It says what it is to say, and then nothing any more."""
-
-    def __init__(self, answers: list[CrystalResponse]) -> None:
-        self._answers = list(answers)
-        self.hung = asyncio.Event()
-
-    async def invoke(self, request: CrystalRequest, on_text: object = None) -> CrystalResponse:
-        if self._answers:
-            return self._answers.pop(0)
-        self.hung.set()
-        await asyncio.Event().wait()
-        raise AssertionError
 
 
 def cantrip(crystal: Crystal, *wards: Ward, **more: object) -> Cantrip:

@@ -11,6 +11,7 @@ import pytest
 from branches.agents.crystal import (
     CrystalError,
     CrystalRequest,
+    Usage,
 )
 from branches.agents.retrying import UNREACHABLE, Retrying
 from coven.testing.providers import ProviderServer, Reply
@@ -22,10 +23,20 @@ from tests.leaves.crystals.wire.conversation import ASKED, ask
 
 @pytest.mark.parametrize("finish", ["refusal", "blocked"])
 async def test_a_refusal_is_an_error(crystal: RemoteCrystal, server: ProviderServer, streamed: bool, finish: str):
-    server.replies = [msgspec.convert({"finish": finish, "message": "That I do not do."}, Reply)]
+    """Its tokens are paid for."""
+    used = {"prompt_tokens": 12, "completion_tokens": 5, "cached_tokens": 8}
+    server.replies = [msgspec.convert({"finish": finish, "message": "That I do not do.", **used}, Reply)]
     with pytest.raises(CrystalError) as caught:
         await ask(crystal, CrystalRequest(ASKED), streamed)
     assert (caught.value.code, caught.value.status) == ("refused", None)
+    assert caught.value.usage == Usage(prompt=12, completion=5, cached=8)
+
+
+async def test_an_answer_without_a_word_is_paid_for(crystal: RemoteCrystal, server: ProviderServer, streamed: bool):
+    server.replies = [Reply(finish="length", prompt_tokens=12, completion_tokens=5)]
+    with pytest.raises(CrystalError, match="cut off before it said anything") as caught:
+        await ask(crystal, CrystalRequest(ASKED), streamed)
+    assert caught.value.usage == Usage(prompt=12, completion=5)
 
 
 async def test_what_a_filter_stopped_is_an_error_with_all_that_was_said(
