@@ -51,6 +51,8 @@ class Sessions:
         appended = await self._journal.append(ChatBegunAnew(session=session), session=beginnings, id=id, expect=claim)
         if appended.created:
             self._newest[conversation] = session
+        else:
+            self._newest.pop(conversation, None)  # whoever recorded it may know of a newer one: the journal tells
         return session
 
     def clear(self) -> None:

@@ -45,3 +45,11 @@ async def test_other_conversations_stay_as_they_are(journal):
     async with hearing(journal) as port:
         await port.begin_anew("room", "m1")
         assert (await port.receive("attic", "ada", "hello")).session == "attic"
+
+
+async def test_of_two_that_hear_of_it_the_one_that_did_not_record_it_goes_on_there_too(journal):
+    async with hearing(journal) as one, hearing(journal) as other:
+        assert await session(one, "one") == await session(other, "two") == "room"
+        second = await one.begin_anew("room", "m1")
+        assert await other.begin_anew("room", "m1") == second
+        assert await session(other, "three") == second
