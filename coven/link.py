@@ -69,6 +69,7 @@ class Link:
         self.store, self.server = store, server
         self._folder, self._address = folder, address
         self._clock = clock or SystemClock()
+        self._unwritten: tuple[float, ...] = ()
         self._lost = asyncio.Event()
         store.connection.on_lost.append(self._lost.set)
 
@@ -97,9 +98,22 @@ class Link:
                 await self._find_or_take(self._folder, self._address)
 
     async def _bring_back(self, server: EmbeddedServer, failure: ServerFailure) -> None:
-        """Start our own server again, on its port; what was acknowledged is on its disk."""
+        """Start our own server again, on its port; what was acknowledged is on its disk.
+
+        One that was killed comes back at once. One that could not write its store will most likely fail again: it is
+        started again after a growing delay, and given up after so many times.
+        """
         backoff, failures = Backoff(), (self._clock.now(),)
         _log.warning("the NATS server died and is started again", reason=str(failure))
+        if failure.could_not_write:
+            self._unwritten = failures = backoff.recent((*self._unwritten, *failures), self._clock.now())
+            delay = backoff.delay(failures, self._clock.now())
+            if delay is None:
+                raise StoreUnavailable(
+                    f"{failure}; that was {len(failures)} times within {backoff.window:g} s. What was acknowledged is "
+                    "safe: see to the disk (its room, a quota, whether it is mounted for reading only), and start again"
+                )
+            await self._clock.sleep(delay)
         while True:
             try:
                 await server.restart()

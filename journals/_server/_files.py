@@ -40,3 +40,26 @@ def explain(error: OSError, folder: Path) -> JournalError:
             f"{folder} cannot be written ({reason}); make it writable for this user, or choose another folder"
         )
     return StoreUnavailable(f"{folder} cannot be used ({reason}); choose another folder")
+
+
+def check_writable(store: Path) -> None:
+    """Look whether a server can read and write all of its store; one that is not there yet is fine.
+
+    A server that finds a part of it shut may run for a while before it fails, and names a file and no cure.
+    Raises `StoreUnavailable` about the folder or file that is in the way.
+    """
+    _check_access(str(store), folder=True)
+    for path, folders, names in os.walk(store):
+        for name in folders:
+            _check_access(os.path.join(path, name), folder=True)
+        for name in names:
+            _check_access(os.path.join(path, name), folder=False)
+
+
+def _check_access(path: str, *, folder: bool) -> None:
+    wanted = os.R_OK | os.W_OK | (os.X_OK if folder else 0)
+    if os.access(path, wanted, effective_ids=os.access in os.supports_effective_ids) or not os.path.lexists(path):
+        return
+    read_only = hasattr(os, "statvfs") and os.statvfs(path).f_flag & os.ST_RDONLY
+    number = errno.EROFS if read_only else errno.EACCES
+    raise explain(OSError(number, os.strerror(number)), Path(path))

@@ -14,8 +14,8 @@ from journals._errors import StoreUnavailable
 from journals._server._address import Durability, ServerAddress, read_address, write_address
 from journals._server._binary import binary_version, find_binary
 from journals._server._child import Child, ServerFailure
-from journals._server._config import RESERVE_BYTES, file_limit, render_config
-from journals._server._files import explain, write_private
+from journals._server._config import RESERVE_BYTES, STORE_FOLDER, file_limit, render_config
+from journals._server._files import check_writable, explain, write_private
 from journals._server._folder import CONFIG_FILE, FolderLock, take_folder
 from journals._server._info import ServerInfo, read_info
 from journals._server._log_file import LogFile
@@ -174,6 +174,7 @@ class EmbeddedServer:
         try:
             if stored := written_by(self.folder):
                 check_version(self.folder, stored, await asyncio.to_thread(binary_version, binary))
+            check_writable(self.folder / STORE_FOLDER)
             limit = file_limit(self.folder, self._reserve_bytes)
             config = render_config(port=port, token=token, durability=self.durability, max_file_bytes=limit)
             write_private(self.folder / CONFIG_FILE, config.encode())

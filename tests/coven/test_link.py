@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 from contextlib import asynccontextmanager
 
@@ -99,6 +100,34 @@ async def test_a_server_that_dies_is_brought_back_with_all_that_was_acknowledged
         await write(link, "after")
         assert await written(link) == ["before", "after"]
         assert link.server.pid != before
+
+
+async def test_a_server_that_cannot_write_is_started_again_ever_later_and_given_up(config):
+    class Clock:
+        slept: list[float] = []
+
+        def now(self) -> float:
+            return 0.0
+
+        async def sleep(self, seconds: float) -> None:
+            self.slept.append(seconds)
+
+    room = resource.getrlimit(resource.RLIMIT_FSIZE)
+    async with linked(config, Join.NEVER, clock=Clock()) as link:
+        await write(link, "acknowledged")
+        resource.prlimit(link.server.pid, resource.RLIMIT_FSIZE, (1 << 14, room[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, room[1]))  # for those that are started after it
+        writing = asyncio.create_task(write(link, "x" * (1 << 15)))
+        try:
+            with pytest.raises(StoreUnavailable, match=r"could not write its store; .*6 times within 60 s.* the disk"):
+                await link.watch()
+            assert Clock.slept == [0.2, 0.4, 0.8, 1.6, 3.2]
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, room)
+            writing.cancel()
+            await asyncio.wait([writing])
+        await link.server.restart()
+        assert "acknowledged" in await written(link)
 
 
 async def test_when_the_one_who_started_it_leaves_another_one_takes_the_server_over(config):

@@ -15,6 +15,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -34,7 +35,7 @@ from journals import (
     find_server,
 )
 from journals._server._binary import binary_version, find_binary
-from journals._server._files import explain, write_private
+from journals._server._files import check_writable, explain, write_private
 from journals._server._info import parse_version, read_info
 from journals._server._log_file import LogFile
 from journals._server._ports import PortTaken, choose_port
@@ -435,6 +436,29 @@ class TestWhatCannotStart:
                 await EmbeddedServer(folder).start()
         finally:
             os.seteuid(former)
+
+    @pytest.mark.parametrize("shut", ["nats", "nats/jetstream/$G", "nats/jetstream/$G/streams/msgs/1.blk"])
+    def test_a_store_of_which_a_part_may_not_be_written(self, shut: str) -> None:
+        """A start would go well, and the first write of that part would end the server, again and again."""
+        former = os.geteuid()
+        with tempfile.TemporaryDirectory() as shared:  # which another user can reach
+            store, blocks = Path(shared) / "nats", Path(shared) / "nats/jetstream/$G/streams/msgs"
+            blocks.mkdir(parents=True)
+            (blocks / "1.blk").touch()
+            for path in (Path(shared), *Path(shared).rglob("*")):
+                if former == 0:  # whom no mode stops
+                    os.chown(path, 65534, -1)
+            (Path(shared) / shut).chmod(0o400)
+            if former == 0:
+                os.seteuid(65534)
+            try:
+                says = rf"{re.escape(str(Path(shared) / shut))} cannot be written .*; make it writable for this user"
+                with pytest.raises(StoreUnavailable, match=says):
+                    check_writable(store)
+                (Path(shared) / shut).chmod(0o700)
+                check_writable(store)
+            finally:
+                os.seteuid(former)
 
     @pytest.mark.parametrize(
         ("number", "kind", "says"),
