@@ -65,7 +65,7 @@ class Supervisor:
         self._host, self._note_entry = host, note
         self.backoff, self.clock = backoff or Backoff(), clock or SystemClock()
         self._stop_timeout, self._note_timeout = stop_timeout, note_timeout
-        self._noting = True
+        self._noting, self._not_noted = True, ""
         self._keepers = [_Keeper(self, service) for service in services]
 
     def __repr__(self) -> str:
@@ -134,7 +134,12 @@ class Supervisor:
                 await self._note_entry(entry)
         except (JournalError, TimeoutError) as error:
             self._noting = state is not State.STOPPING
-            _log.warning("a lifecycle entry was not recorded", service=keeper.name, state=state.value, error=str(error))
+            why = str(error) if isinstance(error, JournalError) else f"no answer within {self._note_timeout:g} s"
+            say = _log.debug if why == self._not_noted else _log.warning  # one reason is said once, not for each change
+            say("a lifecycle entry was not recorded", service=keeper.name, state=state.value, error=why)
+            self._not_noted = why
+        else:
+            self._not_noted = ""
 
 
 class _Keeper:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
+from structlog.testing import capture_logs
 
 from branches.service import Finished
 from coven.backoff import Backoff
@@ -234,3 +235,24 @@ async def test_a_store_that_is_away_keeps_nobody_from_running(clock):
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_why_nothing_is_recorded_is_said_once_for_each_reason(clock):
+    answers: list[BaseException | None] = [StoreUnavailable("full"), StoreUnavailable("full"), None, TimeoutError()]
+
+    async def refuse(entry: ServiceChanged) -> None:
+        if answers and (answer := answers.pop(0)) is not None:
+            raise answer
+
+    with capture_logs() as said:
+        services = [Scripted("a"), Scripted("b")]
+        task = asyncio.create_task(Supervisor(services, host="test", note=refuse, clock=clock).run(lambda: None))
+        await services[1].running.wait()
+        task.cancel()
+        await asyncio.wait([task])
+    lost = [line for line in said if line["event"] == "a lifecycle entry was not recorded"]
+    assert [(line["error"], line["log_level"]) for line in lost] == [
+        ("full", "warning"),
+        ("full", "debug"),
+        ("no answer within 1 s", "warning"),
+    ]
