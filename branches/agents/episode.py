@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
 from branches.agents.approval import Answer, ask_approval, ask_person
-from branches.agents.budget import REPLY_TOKENS
+from branches.agents.asking import Asking
 from branches.agents.cantrip import Cantrip
 from branches.agents.circle import CodeCall, Done, GateCall, Intended, Observation, as_text
 from branches.agents.code import CodeHost, CodeRun, code_run
 from branches.agents.context import EntityContext
-from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, Usage, invoke, validate
+from branches.agents.crystal import Usage
 from branches.agents.deadline import Deadline
 from branches.agents.folds import Folds
 from branches.agents.gathering import gather
 from branches.agents.internal import EntityCast
-from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, gate_key, stream_id, turn_id, turn_key
-from branches.agents.retrying import UNREACHABLE, MayPass
-from branches.agents.steps import Said, code_step, ending, failure, last_words, utterance
+from branches.agents.naming import APPROVAL, CODE, CRYSTAL, DENIED, gate_key, turn_id, turn_key
+from branches.agents.steps import Said, code_step, ending, last_words
 from branches.agents.surroundings import Surroundings
 from branches.agents.workspace import PastCode, Workspace
 from branches.attachment import Attachment
-from branches.service import is_being_cancelled
 from journals import derive_id
 from policies import Action, Context, Step, action_result, error_result
 
@@ -53,11 +49,11 @@ class Episode:
     ) -> None:
         self.cantrip, self.cast, self.run, self.workspace = cantrip, cast, run, workspace
         self._context, self._surroundings, self._images = context, surroundings, images
-        self._tools = cantrip.circle.available if workspace is None else (workspace.tool,)
         self._called: Counter[str] = Counter()
         self._errors = 0
         self._ran = ""
         self.folds = Folds(cantrip, context, surroundings, run)
+        self.asking = Asking(cantrip, context, None if workspace is None else workspace.tool, surroundings)
         self._deadline: Deadline | None = None
         self._last_error: str | None = None
         self.is_whole = False
@@ -96,72 +92,6 @@ class Episode:
         if self._deadline is not None:
             self._deadline.look()
 
-    async def ask(self, ctx: Context) -> Step:
-        """The effect: ask the crystal once. What it may be expected to fail with is data.
-
-        Raises `MayPass` for what is to be tried again.
-        """
-        call = self.cantrip.call
-        request = CrystalRequest(self._context.messages, self._tools, call.tool_choice, call.sampling)
-        open_stream = self._surroundings.open_stream
-        stream = None if open_stream is None else open_stream(stream_id(ctx.id, ctx.attempt), False)
-        thought = None if open_stream is None else open_stream(stream_id(ctx.id, ctx.attempt, thought=True), True)
-        started = time.perf_counter()
-        try:
-            on_text, on_thought = (each if each is None else each.write for each in (stream, thought))
-            response = await self._invoke(request, on_text, on_thought)
-        except CrystalError as error:
-            retry = self.cantrip.retry
-            if retry.allows(error, ctx.attempt):
-                raise MayPass(error) from error
-            readable = retry.told(error).encode("utf-8", "replace").decode()
-            return failure(error.code, readable, _milliseconds_since(started), error.usage)
-        finally:
-            for each in (thought, stream):
-                if each is not None and each.begun:
-                    each.complete()
-        said = Said(
-            content=response.content,
-            tool_calls=response.tool_calls,
-            usage=response.usage,
-            thinking=response.thinking,
-            thought_stream=thought.id if thought is not None and thought.begun else None,
-            duration_ms=_milliseconds_since(started),
-            first=self._first_call(response),
-            model=response.model,
-            opaque=response.opaque,
-            finish=response.finish,
-        )
-        return utterance(said)
-
-    async def _invoke(
-        self,
-        request: CrystalRequest,
-        on_text: Callable[[str], None] | None,
-        on_thought: Callable[[str], None] | None,
-    ) -> CrystalResponse:
-        """A response that keeps the contract. Raises `CrystalError`, also where the request was cancelled in itself."""
-        try:
-            return validate(await invoke(self.cantrip.crystal, request, on_text, on_thought), request)
-        except asyncio.CancelledError:
-            if is_being_cancelled():
-                raise
-            raise CrystalError(UNREACHABLE, "the crystal's own work on the request was cancelled") from None
-
-    def _first_call(self, response: CrystalResponse) -> dict[str, Any] | None:
-        """The arguments of the first call, if all that comes next is that others are asked to do it.
-
-        It is then recorded together with the utterance: one write less to wait for in every turn. The loop finds the
-        call recorded, as it does after a restart.
-        """
-        circle, calls = self.cantrip.circle, response.tool_calls
-        intended = next(circle.read_all(calls, response.finish)) if calls and calls[0].arguments else None
-        if not isinstance(intended, GateCall) or circle.is_guarded(intended.gate):
-            return None
-        if any(gate.name == intended.gate for gate in circle.outward):
-            return dict(intended.arguments)
-        return None
-
     async def run_code(self, code: str, now: float, ctx: Context) -> Step:
         """Run code in the entity's sandbox; its gate calls are calls of this scope."""
         assert self.workspace is not None
@@ -180,7 +110,7 @@ class Episode:
         context.request()
         await self.folds.before(turn, ctx)
         id = turn_id(self.run, turn)
-        reserved = self._surroundings.budget.reserve(id, self._estimate())
+        reserved = self._surroundings.budget.reserve(id, self.asking.estimate())
         if reserved is None:
             self._surroundings.abandon(self.run)  # a request that was cut off, and that cannot be paid for again
             return self._truncated("max_tokens", turn - 1)
@@ -290,9 +220,6 @@ class Episode:
             self._last_error = as_text(observation.result)
         self._context.observe(observation)
 
-    def _estimate(self) -> int:
-        return self._context.tokens + (self.cantrip.call.sampling.max_tokens or REPLY_TOKENS)
-
     def _truncated(self, ward: str, turns: int) -> Step:
         """How a ward ends it: with what was accomplished before (LOOP-4), and what went wrong last."""
         calls = ", ".join(f"{gate} ({times})" for gate, times in self._called.items()) or "none"
@@ -306,7 +233,3 @@ class Episode:
 def _terminated(answer: object) -> Step:
     text = as_text(answer)
     return ending(text, "terminated", None, UNSET if isinstance(answer, str) else answer)
-
-
-def _milliseconds_since(started: float) -> float:
-    return round((time.perf_counter() - started) * 1000, 3)

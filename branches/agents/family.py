@@ -165,7 +165,7 @@ class Family:
         return [await self.root.live(ctx, action.payload["intent"])]
 
     async def _ask(self, action: Action, ctx: Context) -> list[Step]:
-        return [await self._episodes[action.payload["run"]].ask(ctx)]
+        return [await self._episodes[action.payload["run"]].asking.ask(ctx)]
 
     async def _fold(self, action: Action, ctx: Context) -> list[Step]:
         return [await self._episodes[action.payload["run"]].folds.make(action.payload)]
