@@ -10,6 +10,7 @@ from contextlib import aclosing
 from typing import cast as type_cast
 
 from branches.claims import Claims
+from branches.place import told
 from branches.service import first_error, is_being_cancelled
 from branches.settled import SETTLED_EVERY, Settled
 from branches.spellcasting.calls import SETTLED_SESSION, Call, is_call, open_calls
@@ -44,8 +45,8 @@ class SpellcastingService:
 
     `substrates` are those that are configured, by name; they belong to the caller, who closes them. `spells` are all
     that are known, so that a spell of a substrate that is not configured faults as `unavailable` and not as unknown.
-    `owner` names this service in its claims. A substrate that raises anything but `SpellFailed` has a bug: the
-    exception leaves `run`, and after the restart the call is in doubt.
+    `owner` names this service in its claims. Whatever a substrate raises is the fault of that one call, and of no
+    other; what is no `SpellFailed` is logged with its place, since somebody has to mend it.
     """
 
     def __init__(
@@ -169,14 +170,24 @@ class SpellcastingService:
 
     async def _cast(self, spell: Spell, invocation: SpellInvocation, session: str) -> SpellResult | SpellFault:
         casting = Casting(id=invocation.correlation_id, session=session, grants=invocation.grants)
+        limit = asyncio.timeout(spell.max_seconds)
         try:
-            result = await self._substrates[spell.substrate()].cast(spell, casting)
+            async with limit:
+                result = await self._substrates[spell.substrate()].cast(spell, casting)
         except SpellFailed as failure:
             return _fault(invocation, failure)
         except asyncio.CancelledError:
             if is_being_cancelled():
                 raise
-            raise RuntimeError(f"the substrate's own work on {invocation.spell} was cancelled") from None
+            return _fault(invocation, SpellFailed("failed", _unless_repeatable(spell, "its own work was cancelled")))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary to leaves: it is the fault of this call
+            if limit.expired():
+                text = f"it took longer than {spell.max_seconds:g} s and was cancelled"
+                return _fault(invocation, SpellFailed("timeout", _unless_repeatable(spell, text)))
+            _log.error("%s, session %r: %s raised %s", self._name, session, invocation.spell, told(error))
+            _log.debug("the failure of %s in full", invocation.spell, exc_info=error)
+            text = f"it raised {type(error).__name__}: {error}"
+            return _fault(invocation, SpellFailed("failed", _unless_repeatable(spell, text)))
         if isinstance(result, WithFiles):
             return SpellResult(
                 correlation_id=invocation.correlation_id, result=result.result, attachments=result.attachments
@@ -223,6 +234,12 @@ class SpellcastingService:
 
 def _outcome_id(correlation_id: str) -> str:
     return derive_id("outcome", correlation_id)
+
+
+def _unless_repeatable(spell: Spell, text: str) -> str:
+    """What happened to a cast that did not end as it should, and that it may have done something until then."""
+    doubt = "" if spell.idempotent else ". It may have happened in full, in part or not at all"
+    return f"{spell.name()}: {text}{doubt}"
 
 
 def _fault(invocation: SpellInvocation, failure: SpellFailed) -> SpellFault:

@@ -21,15 +21,23 @@ class Spell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             path: Annotated[str, Meta(description="relative to the workspace")]
 
     An `idempotent` spell may be cast again after a crash, so no start of it is recorded; any other is then in doubt.
+    A cast that takes longer than `max_seconds` is cancelled, since the next one of its session waits for it; None
+    leaves it to the substrate.
 
     Raises `TypeError` where an argument has the name of something here; `field(name=…)` gives it that name outside.
     """
 
     full_name: ClassVar[str]
     idempotent: ClassVar[bool] = False
+    max_seconds: ClassVar[float | None] = 900.0
 
     def __init_subclass__(cls) -> None:
-        for field in inspect.get_annotations(cls):
+        for field, annotation in inspect.get_annotations(cls).items():
+            if field in _SETTINGS and "ClassVar" not in str(annotation):
+                raise TypeError(
+                    f"{cls.__name__}: `{field}` says something about the spell and is no argument; "
+                    f"write `{field} = …`, without a type"
+                )
             if field in _TAKEN:
                 raise TypeError(
                     f"{cls.__name__}: an argument cannot be called `{field}`, which a spell has itself; "
@@ -59,6 +67,7 @@ class Spell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return {key: value for key, value in schema.items() if key not in ("title", "description")}
 
 
+_SETTINGS: Final = frozenset({"full_name", "idempotent", "max_seconds"})
 _TAKEN: Final = frozenset({"name", "substrate", "description", "schema"})
 
 
@@ -94,7 +103,7 @@ class Substrate(Protocol):
     async def cast(self, spell: Spell, casting: Casting) -> Any:
         """Do it and give what JSON can hold, or that `WithFiles`.
 
-        Raises `SpellFailed`; anything else is a bug and fails the service.
+        Raises `SpellFailed`; anything else is a bug, which the entity is told of too.
         """
         ...
 

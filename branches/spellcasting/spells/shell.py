@@ -17,6 +17,7 @@ class Exec(Spell, frozen=True, kw_only=True):
     """
 
     full_name = "shell.exec"
+    max_seconds = None  # it has a limit of its own
 
     cmd: Annotated[str, Meta(description="the program and its arguments, quoted as in a shell, e.g. ls -l 'my notes'")]
     timeout_s: Annotated[int, Meta(ge=1, le=3600, description="end the program after this many seconds")] = 20

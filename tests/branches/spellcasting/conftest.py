@@ -36,13 +36,22 @@ class Look(Spell, frozen=True, kw_only=True):
     side: str = "front"
 
 
+class Wait(Spell, frozen=True, kw_only=True):
+    """Wait for the bell, and not for ever."""
+
+    full_name = "bell.wait"
+    max_seconds = 0.0
+
+    tone: str = "never"
+
+
 class Pray(Spell, frozen=True, kw_only=True):
     """A spell of a substrate that nobody configured."""
 
     full_name = "temple.pray"
 
 
-SPELLS: dict[str, type[Spell]] = {spell.name(): spell for spell in (Ring, Look, Pray)}
+SPELLS: dict[str, type[Spell]] = {spell.name(): spell for spell in (Ring, Look, Wait, Pray)}
 
 
 class Bell:

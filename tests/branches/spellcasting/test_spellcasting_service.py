@@ -199,36 +199,81 @@ async def test_what_was_started_and_is_no_longer_configured_is_in_doubt_not_unav
     assert fault.entry.code == "in_doubt"
 
 
-async def test_a_substrate_whose_own_work_is_cancelled_leaves_run_too(workshop: Any, bell: Any):
-    bell.answer = lambda spell: asyncio.CancelledError()
+@pytest.mark.parametrize(
+    ("raised", "says"),
+    [
+        (ZeroDivisionError("a bug"), "bell.ring: it raised ZeroDivisionError: a bug"),
+        (SystemExit(3), "bell.ring: it raised SystemExit: 3"),
+        (asyncio.CancelledError(), "bell.ring: its own work was cancelled"),
+        (TimeoutError("the bell is far away"), "bell.ring: it raised TimeoutError: the bell is far away"),
+    ],
+)
+async def test_a_bug_in_a_substrate_is_the_fault_of_its_own_call_alone(
+    workshop: Any, bell: Any, raised: BaseException, says: str
+):
+    released = bell.hold("slow")
+    bell.answer = lambda spell: raised if spell.tone == "a" else "fine"
     async with workshop.running() as service:
+        await workshop.invoke("other", session="elsewhere", tone="slow")
+        await bell.has_cast(1)
         await workshop.invoke("c1", tone="a")
-        with pytest.raises(RuntimeError, match=r"own work on bell\.ring was cancelled"):
-            await service
-
-
-async def test_a_bug_in_a_substrate_leaves_run_and_the_restarted_service_says_in_doubt(workshop: Any, bell: Any):
-    bell.answer = lambda spell: ZeroDivisionError("a bug")
-    async with workshop.running() as service:
-        await workshop.invoke("c1", tone="a")
-        with pytest.raises(ZeroDivisionError, match="a bug"):
-            await service
-    async with workshop.running():
+        await workshop.invoke("c2", tone="b")
         fault = await workshop.outcome("c1")
-    assert fault.entry.code == "in_doubt"
+        assert (await workshop.outcome("c2")).entry.result == "fine"
+        released.set()
+        assert (await workshop.outcome("other")).entry.result == "fine"
+        assert not service.done()
+    assert fault.entry.code == "failed"
+    assert fault.entry.error == f"{says}. It may have happened in full, in part or not at all"
+
+
+async def test_of_a_spell_that_may_be_repeated_a_bug_leaves_no_doubt(workshop: Any, bell: Any):
+    bell.answer = lambda spell: ZeroDivisionError("a bug")
+    async with workshop.running():
+        await workshop.invoke("c1", "bell.look")
+        fault = await workshop.outcome("c1")
+    assert fault.entry.error == "bell.look: it raised ZeroDivisionError: a bug"
     assert len(bell.casts) == 1
+
+
+async def test_where_a_bug_is_stands_in_the_log(workshop: Any, bell: Any, caplog: pytest.LogCaptureFixture):
+    def answer(spell: Any) -> Any:
+        return {}["no such key"]
+
+    bell.answer = answer
+    async with workshop.running():
+        await workshop.invoke("c1", tone="a")
+        await workshop.outcome("c1")
+    line = answer.__code__.co_firstlineno + 1
+    assert f"bell.ring raised KeyError: 'no such key' (test_spellcasting_service.py, line {line})" in caplog.text
+
+
+async def test_a_cast_that_takes_too_long_is_cancelled_and_the_next_one_of_its_session_goes_on(
+    workshop: Any, bell: Any
+):
+    bell.hold("never")
+    async with workshop.running():
+        await workshop.invoke("c1", "bell.wait")
+        await workshop.invoke("c2", tone="b")
+        fault = await workshop.outcome("c1")
+        assert (await workshop.outcome("c2")).kind == "SpellResult"
+    assert fault.entry.code == "timeout"
+    assert fault.entry.error.startswith("bell.wait: it took longer than 0 s and was cancelled.")
 
 
 async def test_the_same_service_object_can_be_run_again(workshop: Any, bell: Any):
     service = await workshop.service()
-    bell.answer = lambda spell: ZeroDivisionError("a bug") if len(bell.casts) == 1 else "fine"
-    await workshop.invoke("c1", tone="a")
-    with pytest.raises(ZeroDivisionError):
-        await service.run(lambda: None)
+    bell.hold("slow")
+    await workshop.invoke("c1", tone="slow")
+    first = asyncio.create_task(service.run(lambda: None))
+    await bell.has_cast(1)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
     await workshop.invoke("c2", tone="a")
     again = asyncio.create_task(service.run(lambda: None))
     assert (await workshop.outcome("c1")).entry.code == "in_doubt"
-    assert (await workshop.outcome("c2")).entry.result == "fine"
+    assert (await workshop.outcome("c2")).kind == "SpellResult"
     again.cancel()
     with pytest.raises(asyncio.CancelledError):
         await again

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jsonschema
 import msgspec
@@ -84,3 +84,11 @@ def test_an_argument_that_has_the_name_of_something_of_the_spell_is_refused_with
         name_: str = msgspec.field(name="name")
 
     assert (Ring.name(), list(Ring.schema()["properties"])) == ("phone.ring", ["name"])
+
+
+@pytest.mark.parametrize("setting", ["full_name", "idempotent", "max_seconds"])
+def test_what_is_said_about_a_spell_is_not_taken_for_an_argument(setting: str):
+    with pytest.raises(TypeError, match=f"`{setting}` says something about the spell and is no argument"):
+        type("Call", (Spell,), {"__annotations__": {setting: "bool"}, setting: True})
+    written = type("Call", (Spell,), {"__annotations__": {setting: ClassVar[Any]}, "__doc__": "Call.", setting: 5.0})
+    assert "properties" not in written.schema() or not written.schema()["properties"]

@@ -1,0 +1,33 @@
+"""Where an error comes from: the file and line of whoever wrote the code that raised it."""
+
+from __future__ import annotations
+
+import sysconfig
+from pathlib import Path
+from typing import Final
+
+_ROOT: Final = Path(__file__).resolve().parent.parent
+_ROOMS: Final = tuple(
+    f"{_ROOT / room}/" for room in ("journals", "policies", "branches", "covenants", "leaves", "coven")
+)
+_INSTALLED: Final = tuple(
+    {f"{path}/" for name in ("stdlib", "platstdlib", "purelib", "platlib") if (path := sysconfig.get_path(name))}
+)
+
+
+def place_of(error: BaseException) -> str | None:
+    """`release.py, line 85`: the innermost line outside of Coven and of what is installed; None if there is none."""
+    traceback, place = error.__traceback__, None
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if not file.startswith((*_ROOMS, *_INSTALLED, "<")):
+            place = f"{Path(file).name}, line {traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place
+
+
+def told(error: BaseException) -> str:
+    """An error on one line, with its type and its place: `KeyError: 'room' (pager.py, line 12)`."""
+    text, place = " ".join(str(error).split()), place_of(error)
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"{said} ({place})" if place else said
