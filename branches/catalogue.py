@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from branches.place import told
 from branches.spellcasting import Spell
 
 
@@ -29,6 +30,10 @@ class ExtraMissing(Exception):
         self.extra, self.package = extra, package
 
 
+class LeafFailed(Exception):
+    """A leaf of the user's raised something while it was made."""
+
+
 class LeafInfo(msgspec.Struct, frozen=True):
     """One leaf. `factory` is `module:name`, imported when the leaf is used and not before.
 
@@ -37,7 +42,7 @@ class LeafInfo(msgspec.Struct, frozen=True):
     substrate serves; `trust` says what its gates bring into a circle, for the check of the lethal trifecta: any of
     `private`, `untrusted`, `outward`, by spell name; `extra` is the extra of ours that installs the packages `needs`,
     where it is one. `untaken` is a function `module:name` that gives, for the options of a crystal, the options of
-    sampling that its model does not take.
+    sampling that its model does not take. `users` says that it is no leaf of ours but code of the user's.
     """
 
     name: str
@@ -53,6 +58,17 @@ class LeafInfo(msgspec.Struct, frozen=True):
     extra: str | None = None
     needs: tuple[str, ...] = ()
     untaken: str | None = None
+    users: bool = False
+
+    def make(self, *arguments: Any) -> Any:
+        """The leaf itself. Raises `ExtraMissing`, and `LeafFailed` where code of the user's raises."""
+        factory = self.load()
+        if not self.users:
+            return factory(*arguments)
+        try:
+            return factory(*arguments)
+        except (Exception, SystemExit) as error:  # the boundary to user code: whatever it raises is its own problem
+            raise LeafFailed(f"the {self.kind} leaf `{self.name}` could not be made: {told(error)}") from error
 
     def load(self) -> Any:
         """The leaf's class. Imports its module. Raises `ExtraMissing` where a package that it needs is not there."""

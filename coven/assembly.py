@@ -19,6 +19,7 @@ from branches.service import Service
 from branches.spellcasting import Substrate
 from coven.circles import gate_of
 from coven.configuration import COVENANT
+from coven.contained import contain
 from coven.crystals import choose_crystal
 from coven.lifecycle import SYSTEM_JOURNAL, system_registry
 from covenants import Branch, Config, Leaf
@@ -80,7 +81,7 @@ class Assembly:
         from branches.chat.service import ChatService
 
         (leaf,) = branch.leaves.values()
-        chat = cast("ChatLeaf", leaf.info.load()(self._options(leaf), branch.name))
+        chat = cast("ChatLeaf", leaf.info.make(self._options(leaf), branch.name))
         self.chats[branch.name] = chat
         chunks = await self._chunks(branch) if isinstance(chat, StreamingLeaf) else None
         return ChatService(
@@ -123,10 +124,10 @@ class Assembly:
 
     def _crystal(self, leaf: Leaf) -> Crystal:
         """The crystal of a leaf, closed with the host."""
-        crystal = cast("Crystal", leaf.info.load()(self._options(leaf)))
+        crystal = cast("Crystal", leaf.info.make(self._options(leaf)))
         if close := getattr(crystal, "close", None):
             self._closing.push_async_callback(close)
-        return crystal
+        return contain(crystal, leaf.info.name)
 
     def _medium(self, name: str) -> Medium:
         """The medium of this name, made when it is first used and closed with the host."""
@@ -143,7 +144,7 @@ class Assembly:
 
         substrates: dict[str, Substrate] = {}
         for name, leaf in branch.leaves.items():
-            substrate = cast("Substrate", leaf.info.load()(self._options(leaf)))
+            substrate = cast("Substrate", leaf.info.make(self._options(leaf)))
             self._closing.push_async_callback(substrate.close)
             substrates[name] = substrate
         spells = {**self._catalogue.spells(), **branch.spells}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -52,7 +53,8 @@ def load_module(path: Path) -> ModuleType:
     module.__file__ = str(path)
     sys.modules[name] = module
     try:
-        exec(compile(content, str(path), "exec", dont_inherit=True), vars(module))
+        with redirect_stdout(sys.stderr):  # what a command prints is for whoever reads it, and not what a file says
+            exec(compile(content, str(path), "exec", dont_inherit=True), vars(module))
     except SyntaxError as error:
         del sys.modules[name]
         raise UserCodeError("E405", f"{path.name}, line {error.lineno}: {error.msg}", "correct the file") from None

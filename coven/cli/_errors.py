@@ -7,7 +7,7 @@ import errno
 from branches.agents.cantrip import InvalidCantrip
 from branches.agents.forking import NoSuchTurn
 from branches.agents.loom import UnknownTurn
-from branches.catalogue import ExtraMissing
+from branches.catalogue import ExtraMissing, LeafFailed
 from branches.secret import SecretUnset
 from branches.service import first_error
 from coven.cli._main import FAILED, WRONG
@@ -24,7 +24,7 @@ from journals import JournalError
 
 UNREADABLE = "E101"
 """The problem of a file that is not there at all: nothing stands in it to point at."""
-_EXPECTED = (RewardFailed, JournalError, ServiceFailed, TakenOver, Unanswerable)
+_EXPECTED = (LeafFailed, RewardFailed, JournalError, ServiceFailed, TakenOver, Unanswerable)
 _WRONG = (
     *(CannotCast, UnknownService, SecretUnset, InvalidCantrip, FolderNotEmpty, UnknownJournal, LetterNotFound),
     *(NoAddress, NoAgents, UnknownTurn, NoSuchTurn, CannotServe, ExtraMissing),

@@ -58,6 +58,8 @@ def _check_gate(scope: Scope, branch: Branch, gate: str, path: Path) -> None:
             message = f"the gate `{gate}` needs the substrate `{substrate}`, which is not configured"
             scope.document.add("E215", message, f"add `{substrate}: …` under `{where}:`", at=path)
         return
+    if gate.partition(".")[0] in scope.unread:
+        return
     known = [*_BUILT_IN, *spells]
     near = nearest(gate, known)
     hint = f"did you mean `{near}`?" if near else f"there are: {', '.join(known)}"

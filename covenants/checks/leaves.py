@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from branches.catalogue import LeafInfo, LeafKind
-from branches.spellcasting import Spell
 from covenants.checks.scope import LeafSection, Scope
+from covenants.checks.shapes import wrong_shape
 from covenants.document import Path
 from covenants.model import Leaf
 from covenants.problems import shown, suggest
@@ -44,6 +44,8 @@ def resolve_leaf(
             message = f"there is no {kind} leaf `{shown(name)}`"
             hint = f"{suggest(name, (*others, *known))} (user code is named by `use: file.py:Name`)"
             scope.document.add("E115", message, hint, at=where, key=named_at is None)
+    if info is None and kind is LeafKind.SUBSTRATE:
+        scope.unread.add(name)
     leaf = None if info is None else Leaf(info, _options(scope, info, value, options_path))
     scope.sections.append(LeafSection(options_path, value, leaf, scope.runs_here(instance)))
     return leaf
@@ -73,7 +75,7 @@ def _user_leaf(scope: Scope, kind: LeafKind, name: str, use: Any, path: Path) ->
     except UserCodeError as error:
         scope.document.add(error.code, str(error), error.hint, at=path)
         return None
-    wrong = _wrong_shape(found, kind, name)
+    wrong = wrong_shape(found, kind, name)
     if wrong is not None:
         message, hint = wrong
         scope.document.add("E407", f"`{shown(use)}` {message}", hint, at=path)
@@ -85,25 +87,6 @@ def _user_leaf(scope: Scope, kind: LeafKind, name: str, use: Any, path: Path) ->
         factory=f"{found.__module__}:{found.__name__}",
         options=getattr(found, "Options", None),
         spells=tuple(getattr(found, "spells", ())),
-        trust=dict(getattr(found, "trust", {})),
+        trust={gate: tuple(brings) for gate, brings in getattr(found, "trust", {}).items()},
+        users=True,
     )
-
-
-def _wrong_shape(found: Any, kind: LeafKind, name: str) -> tuple[str, str] | None:
-    if not isinstance(found, type):
-        return "is no class", "name a class: `use: file.py:Name`"
-    verbs = {LeafKind.CHAT: ("run", "deliver"), LeafKind.CRYSTAL: (), LeafKind.SUBSTRATE: ("cast", "close")}
-    for verb in verbs.get(kind, ()):
-        if not callable(getattr(found, verb, None)):
-            return f"has no method `{verb}`", f"a {kind} leaf has {' and '.join(f'`{v}`' for v in verbs[kind])}"
-    options = getattr(found, "Options", None)
-    if options is not None and not (isinstance(options, type) and issubclass(options, msgspec.Struct)):
-        return "has `Options` that are no msgspec.Struct", "class Options(msgspec.Struct, frozen=True): …"
-    if kind is LeafKind.SUBSTRATE:
-        spells = cast("tuple[Any, ...]", getattr(found, "spells", ()))
-        if not spells or not all(isinstance(spell, type) and issubclass(spell, Spell) for spell in spells):
-            return "names no spells", "spells = (MySpell,), each a struct on the base `Spell`"
-        for spell in spells:
-            if spell.substrate() != name:
-                return f"serves `{spell.name()}`, and stands here as `{name}`", f"call it `{spell.substrate()}:`"
-    return None

@@ -80,6 +80,9 @@ class Scope:
     mentioned: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """Instances and kinds that a broken route probably means: nothing more is said about them."""
 
+    unread: set[str] = field(default_factory=set[str])
+    """Substrates that are configured and could not be read, so that nobody knows what they serve."""
+
     def runs_here(self, instance: str) -> bool:
         """Whether the instance is started by this process, so that its variables must be set here."""
         return self.only is None or instance in self.only

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from covenants.checks.circles import approved_gates, circle_gates
 from covenants.checks.scope import BRANCHES, Scope
+from covenants.checks.trust import BRINGS, OUTWARD, PRIVATE, UNTRUSTED
 from covenants.model import Branch
-
-PRIVATE, UNTRUSTED, OUTWARD = "private", "untrusted", "outward"
 
 
 def check_trifecta(scope: Scope) -> None:
@@ -33,4 +32,4 @@ def _brings(scope: Scope, branch: Branch) -> dict[str, list[str]]:
         for configured in other.leaves.values():
             trust |= configured.info.trust
     gates = circle_gates(branch)
-    return {what: [gate for gate in gates if what in trust.get(gate, ())] for what in (PRIVATE, UNTRUSTED, OUTWARD)}
+    return {what: [gate for gate in gates if what in trust.get(gate, ())] for what in BRINGS}
