@@ -73,7 +73,9 @@ def _compose(document: Document) -> Any:
         document.add("E108", "lists and mappings stand in each other too deep", f"at most {MAX_DEPTH} levels")
         return None
     except YAMLError as error:
-        document.add("E105", f"this is no YAML: {shown(error, 200)}", "")
+        document.add(
+            "E105", f"this is no YAML: {shown(error, 200)}", "look for a character that is not meant to be there"
+        )
         return None
     except Exception as error:  # noqa: BLE001 - the boundary to the parser: broken escapes raise its inner errors
         document.add("E105", f"this is no YAML: {shown(error, 200)}", "look for a broken escape in a quoted text")
@@ -90,11 +92,11 @@ def _note_syntax(document: Document, error: Any) -> None:
     if "'\\t'" in reason:
         document.add("E104", "a tab stands here; YAML is indented with spaces", "replace the tab by spaces", at=place)
         return
-    hint = ""
+    hint = "look at the indentation, at quotes and at brackets here and in the lines above"
     if "mapping values are not allowed" in reason:
         hint = "put a text that has `: ` in it in quotes, and check the indentation"
     elif "another document" in reason:
-        hint = "one file holds one document: remove the `---`"
+        reason, hint = "another document begins here", "one file holds one document: remove the `---`"
     elif "undefined alias" in reason:
         hint = "an alias `*name` repeats what stands at `&name`; a text that begins with `*` needs quotes"
     elif "cannot start any token" in reason:

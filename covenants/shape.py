@@ -119,7 +119,7 @@ class Shaper:
                 text = text[: match.start()]
                 steps = _STEP.finditer(match["path"])
                 where = (*path, *(int(step["index"]) if step["index"] else step["name"] for step in steps))
-            return self._refuse(where, _plain(text), "")
+            return self._refuse(where, _plain(text))
 
     def _secret(self, value: Any, path: Path) -> Any:
         if not isinstance(value, str):
@@ -139,12 +139,11 @@ class Shaper:
             return INVALID  # noted by the check of variables, which knows whether this branch runs here
 
     def _wrong(self, path: Path, wanted: str, value: Any) -> Invalid:
-        return self._refuse(
-            path, f"{wanted} belongs here, not {_JSON_NAMES.get(cast('type[Any]', type(value)), 'this')}", ""
-        )
+        found = _JSON_NAMES.get(cast("type[Any]", type(value)), "this")
+        return self._refuse(path, f"{wanted} belongs here, not {found}")
 
-    def _refuse(self, path: Path, message: str, hint: str) -> Invalid:
-        self._document.add("E112", message, hint, at=path)
+    def _refuse(self, path: Path, message: str, hint: str | None = None) -> Invalid:
+        self._document.add("E112", message, _example(message, path) if hint is None else hint, at=path)
         return INVALID
 
 
@@ -223,3 +222,30 @@ def _plain(text: str) -> str:
     if match:
         return f"{match['wanted']} belongs here, not {match['got']}"
     return text.replace("Expected ", "this must be ", 1)
+
+
+def _example(message: str, path: Path) -> str:
+    """What could stand at the place of a wrong value, going by the first type that the message names."""
+    wanted = message.partition(", not ")[0]
+    found = [(wanted.find(name), value) for name, value in _EXAMPLES.items() if name in wanted]
+    if not found:
+        return ""
+    value = min(found)[1]
+    if value.isdecimal() and (bound := _BOUND.search(wanted)):
+        value = str(int(bound["limit"]) + {">": 1, "<": -1}.get(bound["sign"], 0))
+    key = path[-1] if path else 0
+    if isinstance(key, str):
+        return f"e.g. `{shown(key)}: {value}`"
+    return f"e.g. `{value}`" if path else "e.g. `coven: hearth` as one of its lines"
+
+
+_BOUND = re.compile(r" (?P<sign>>=|<=|>|<) (?P<limit>-?\d+)$")
+_EXAMPLES = {
+    "a mapping": "{name: value}",
+    "a list": "[first, second]",
+    "a whole number": "40",
+    "a number": "0.5",
+    "text": "'some text'",
+    "true or false": "true",
+    "${NAME}": "${NAME}",
+}

@@ -40,14 +40,17 @@ CASES = [
     Case("a missing key", {"coven: hearth\nb": f"{MARK}b"}, "E111", "`coven` is missing", "add `coven: …`"),
     Case("a missing option", {"fs: {root": f"{MARK}shell: {{}}\n    fs: {{root"}, "E111", "`allow` is missing"),
     Case("a route without its text", {PROMPT: PROMPT + f"  - {MARK}name: x\n"}, "E111", "`route` is missing"),
-    Case("a number too small", {"max_turns: 40": f"max_turns: {MARK}0"}, "E112", "whole number >= 1"),
+    Case("a number too small", {"max_turns: 40": f"max_turns: {MARK}0"}, "E112", "whole number >= 1", "`max_turns: 1`"),
     Case(
         "a text for a list",
         {"[done, fs.read_text, fs.write_text]": f"{MARK}done"},
         "E112",
         "a list belongs here, not text",
+        "`gates: [first, second]`",
     ),
-    Case("a text for a number", {"40": f"{MARK}many"}, "E112", "a whole number belongs here, not text"),
+    Case(
+        "a text for a number", {"40": f"{MARK}many"}, "E112", "a whole number belongs here, not text", "`max_turns: 40`"
+    ),
     Case(
         "a word that is not possible",
         {"coven: hearth": f"coven: hearth\ndurability: {MARK}powr"},

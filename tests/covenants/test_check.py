@@ -45,6 +45,7 @@ def test_is_caught_with_its_place_and_a_hint(case: Case) -> None:
     problem = alike[0]
     assert (problem.line, problem.column) == (line, column), str(problem)
     assert case.message in problem.message
+    assert problem.hint
     assert case.hint in problem.hint
     assert problem.path == "coven.yaml"
 

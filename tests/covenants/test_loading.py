@@ -45,6 +45,7 @@ def found(text: str | bytes) -> list[tuple[str, int, int]]:
 def test_yaml_that_is_wrong_is_shown_where(text: str, code: str) -> None:
     text, (line, column) = unmarked(text)
     assert (code, line, column) in found(text)
+    assert all(problem.hint for problem in load_text(text.encode(), {}).problems)
 
 
 @pytest.mark.parametrize(
