@@ -1,4 +1,4 @@
-"""Where an error comes from: the file and line of whoever wrote the code that raised it."""
+"""Errors of code that is not ours: what they are, and in which file and line of its author they were raised."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ def place_of(error: BaseException) -> str | None:
 
 def told(error: BaseException) -> str:
     """An error on one line, with its type and its place: `KeyError: 'room' (pager.py, line 12)`."""
-    text, place = " ".join(str(error).split()), place_of(error)
-    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    place = place_of(error)
+    said = " ".join(named(error).split())
     return f"{said} ({place})" if place else said
+
+
+def named(error: BaseException) -> str:
+    """An error with its type: `KeyError: 'room'`. It is the code of others, and may raise when it is shown."""
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except Exception as worse:  # noqa: BLE001 - the code of others still
+        return f"{kind}, which raises {type(worse).__name__} when it is shown"
+    return f"{kind}: {text}" if text else kind

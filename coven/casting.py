@@ -157,6 +157,7 @@ async def kindle(
             chunk_journal=chunks,
             medium=_mediums(closing),
             serves=served.__contains__,
+            all_matter=True,
         )
         services: list[Service] = [agents]
         if substrates:

@@ -15,7 +15,7 @@ from branches.spellcasting import Spell
 
 def circle(
     gates: Iterable[str | GateDefinition | Gate | Callable[..., Any]],
-    wards: Iterable[Ward],
+    wards: Iterable[Ward] | Ward,
     medium: str = "tools",
     *,
     reward: Shape | None = None,
@@ -23,16 +23,18 @@ def circle(
     approve: Iterable[str] = (),
     approvers: Iterable[str] = (),
 ) -> Circle:
-    """A circle of gates and wards; `medium` is `tools`, `javascript` or `python`.
+    """A circle of gates and wards, a list of each; `medium` is `tools`, `javascript` or `python`.
 
     A gate is the name of a built-in one (`done`, `call_agent`, `call_agent_batch`, `ask_person`, `echo`) or of a spell
     (`fs.read_text`), a Python function, or what `gate`, `leaves.gates.read`, `write` or `fetch` make. `reward` scores
     the turns of the loom that nobody has rewarded. `independent` calls of one utterance are made at once. Gates in
-    `approve` wait for a person, one of the `approvers` where any are named. Raises `ValueError` for an unknown name
-    and for two of one name.
+    `approve` wait for a person, one of the `approvers` where any are named. Raises `ValueError` for an unknown name,
+    for two of one name, and for a ward that cannot be.
     """
+    if medium != "tools":
+        _know_medium(medium)
     return agents.circle(
-        [_gate(each) for each in gates],
+        gates if isinstance(gates, str) else [_gate(each) for each in gates],
         wards,
         medium,
         reward=reward,
@@ -40,6 +42,15 @@ def circle(
         approve=approve,
         approvers=approvers,
     )
+
+
+def _know_medium(name: str) -> None:
+    from branches.catalogue import LeafKind
+    from leaves.catalogue import CATALOGUE
+
+    known = ("tools", *CATALOGUE.of(LeafKind.MEDIUM))
+    if name not in known:
+        raise ValueError(f"there is no medium {name!r}; there are: {', '.join(known)}")
 
 
 def gate_of(spell: type[Spell]) -> GateDefinition:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from branches.agents.crystal import Crystal, CrystalError, CrystalRequest, CrystalResponse, invoke, thinks_aloud
-from branches.place import told
+from branches.place import named, told
 
 _log = logging.getLogger("coven.crystals")
 
@@ -49,7 +49,7 @@ class _Contained:
         except (Exception, SystemExit) as error:  # the boundary to leaves: the episode fails, and says why
             _log.error("the crystal %s raised %s", self._name, told(error))
             _log.debug("its failure in full", exc_info=error)
-            raise CrystalError("broken", f"the crystal {self._name} raised {type(error).__name__}: {error}") from error
+            raise CrystalError("broken", f"the crystal {self._name} raised {named(error)}") from error
 
 
 class _ContainedThinking(_Contained):

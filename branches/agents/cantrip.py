@@ -44,6 +44,11 @@ class Cantrip(msgspec.Struct, frozen=True):
         for part, what in ((self.crystal, "crystal"), (self.call, "call"), (self.circle, "circle")):
             if part is None:  # pyright: ignore[reportUnnecessaryComparison]
                 raise InvalidCantrip(f"cantrip requires a {what}")
+        if not callable(getattr(self.crystal, "invoke", None)):
+            raise InvalidCantrip(
+                f"the crystal {self.crystal!r} cannot be asked: give an object with "
+                "`async def invoke(request, on_text)`, such as `leaves.crystals.anthropic.AnthropicCrystal()`"
+            )
         if not self.circle.has_done:
             required = self.requires_done
             raise InvalidCantrip(

@@ -209,7 +209,7 @@ class Circle(msgspec.Struct, frozen=True, dict=True):
 
 def circle(
     gates: Iterable[str | GateDefinition | Gate | Callable[..., Any]],
-    wards: Iterable[Ward],
+    wards: Iterable[Ward] | Ward,
     medium: str = "tools",
     *,
     reward: Shape | None = None,
@@ -220,8 +220,11 @@ def circle(
     """A circle of gates and wards, as code writes it down.
 
     A gate is a name of a built-in one (`done`, `call_agent`, `call_agent_batch`), a definition of one that somebody
-    else serves, a `Gate`, or a Python function. Raises `ValueError` for an unknown name and for two of one name.
+    else serves, a `Gate`, or a Python function. Raises `ValueError` for an unknown name, for two of one name, and for a
+    ward that cannot be.
     """
+    if isinstance(gates, str):
+        raise ValueError(f"gates is a list: [{gates!r}]")
     definitions: dict[str, GateDefinition] = {}
     served: dict[str, Gate] = {}
     for each in gates:
@@ -236,9 +239,25 @@ def circle(
     for name in guarded:
         if name not in definitions or name == DONE.name:
             raise ValueError(f"gate {name!r} cannot wait for an approval: name a gate of this circle, and not `done`")
+    restrictions = resolve(map(_ward, (wards,) if isinstance(wards, Ward) else wards))
     return Circle(
-        tuple(definitions.values()), resolve(wards), medium, served, reward, independent, guarded, tuple(approvers)
+        tuple(definitions.values()),
+        resolve(restrictions),
+        medium,
+        served,
+        reward,
+        independent,
+        guarded,
+        tuple(approvers),
     )
+
+
+def _ward(given: Ward) -> Ward:
+    """The ward as it is: what code writes down is held against the same types as what a file says."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(given), Ward)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{given!r} is no ward: {error}") from None
 
 
 def _definition(given: str | GateDefinition | Gate | Callable[..., Any]) -> GateDefinition | Gate:

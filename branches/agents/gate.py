@@ -11,6 +11,7 @@ import msgspec
 
 from branches.agents.gates import GateDefinition
 from branches.agents.threads import in_thread
+from branches.place import named
 
 GateFunction = Callable[[Mapping[str, Any], "GateUse"], Awaitable[Any]]
 _MAX_RESULT: Final = 16 * 1024 * 1024
@@ -64,12 +65,17 @@ def gate(
 
         circle(gates=["done", gate(read, root=Path("/data"), idempotent=True)], wards=[Ward(max_turns=10)])
 
-    Raises `TypeError` for a parameter without annotation, or a dependency that the function does not take.
+    Raises `TypeError` for a parameter without annotation or with one that nothing is known of, or a dependency that
+    the function does not take.
     """
     from pydantic import TypeAdapter, ValidationError
+    from pydantic.errors import PydanticUserError
 
     called = name or function.__name__
-    hints = inspect.get_annotations(function, eval_str=True)
+    try:
+        hints = inspect.get_annotations(function, eval_str=True)
+    except NameError as error:
+        raise TypeError(f"gate {called!r}: a type of its parameters is not known: {error}") from None
     parameters = inspect.signature(function).parameters
     for unknown in dependencies.keys() - parameters.keys():
         raise TypeError(f"gate {called!r}: its function takes no {unknown!r}; it takes {', '.join(parameters)}")
@@ -78,8 +84,12 @@ def gate(
     for each, parameter in shown.items():
         if each not in hints or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise TypeError(f"gate {called!r}: give its parameter {each!r} a name and a type, or bind it")
-    model = _model(called, shown, hints)
-    adapter: TypeAdapter[Any] = TypeAdapter(model)
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(_model(called, shown, hints))
+        schema = {key: value for key, value in adapter.json_schema().items() if key not in ("title", "description")}
+    except PydanticUserError as error:
+        said = str(error).partition(". ")[0]
+        raise TypeError(f"gate {called!r}: no schema can be made of a parameter's type: {said}") from error
     bound = partial(function, **dependencies)
     is_async = inspect.iscoroutinefunction(function)
 
@@ -93,7 +103,6 @@ def gate(
             given[use] = circumstances
         return await bound(**given) if is_async else await in_thread(partial(bound, **given))
 
-    schema = {key: value for key, value in adapter.json_schema().items() if key not in ("title", "description")}
     told = description if description is not None else inspect.getdoc(function) or ""
     return Gate(GateDefinition(called, told, _untitled(schema), ephemeral), pass_through, idempotent)
 
@@ -166,10 +175,9 @@ def _as_json(value: Any) -> Any:
 
 
 def _message(error: Exception) -> str:
-    try:
-        return _readable(f"{error}" or type(error).__name__)
-    except Exception as worse:  # noqa: BLE001 - the code of others still
-        return f"{type(error).__name__}, which raises {type(worse).__name__} when it is shown"
+    """What it says; with its type where that is no sentence, as with a `KeyError`."""
+    said = _readable(named(error))
+    return said if isinstance(error, KeyError) else said.removeprefix(f"{type(error).__name__}: ")
 
 
 def _readable(text: str) -> str:

@@ -40,7 +40,8 @@ class AgentsService:
     journal's tail never waits for an entity, so an entity never blocks the path that its own result comes home by.
     After a restart every prompt without a response is gone on with, exactly where it stopped.
 
-    `serves` tells by name which sessions are this service's, where others serve the rest of the same journal;
+    `serves` tells by name which sessions are this service's, where others serve the rest of the same journal; a
+    session that cannot be gone on with is left alone, unless it is one of few that somebody waits for (`all_matter`);
     `tool_timeout_s` are the seconds after which a gate call without an answer becomes a fault; `medium` gives the
     sandboxes of a medium by its name.
     """
@@ -57,6 +58,7 @@ class AgentsService:
         chunk_journal: Journal | None = None,
         medium: Callable[[str], Medium] = no_medium,
         serves: Callable[[str], bool] = _every,
+        all_matter: bool = False,
         idle_sessions: int = _IDLE_SESSIONS,
         settled_every: int = SETTLED_EVERY,
     ) -> None:
@@ -76,7 +78,7 @@ class AgentsService:
             medium=medium,
             bound={},
         )
-        self._serves = serves
+        self._serves, self._all_matter = serves, all_matter
         self._idle_sessions = idle_sessions
         self._working: dict[str, Session] = {}
         self._idle: OrderedDict[str, Session] = OrderedDict()
@@ -96,7 +98,10 @@ class AgentsService:
         return self._name
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Serve until cancelled. Raises what the journal raises, and whatever breaks an invariant of ours."""
+        """Serve until cancelled. Raises what the journal raises, and whatever breaks an invariant of ours.
+
+        Where all sessions matter, it raises `SessionUnreadable` too.
+        """
         for state in (self._claims, self._working, self._idle, self._lost):
             state.clear()
         try:
@@ -143,6 +148,8 @@ class AgentsService:
                 await session.work(self._loading)
                 await session.rest()
         except (ClaimLost, SessionUnreadable) as reason:
+            if self._all_matter and isinstance(reason, SessionUnreadable):
+                raise
             _log.warning("%s leaves session %r alone until its restart: %s", self._name, session.name, reason)
             self._lost.add(session.name)
             del self._working[session.name]

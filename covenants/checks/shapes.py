@@ -69,7 +69,7 @@ def _wrong_making(found: type, kind: LeafKind) -> Wrong | None:
 
 def _wrong_spells(found: type, name: str) -> Wrong | None:
     spells: Any = getattr(found, "spells", ())
-    named: tuple[Any, ...] = tuple(spells) if isinstance(spells, Iterable) else ()  # pyright: ignore[reportUnknownArgumentType]
+    named = tuple(cast("Iterable[Any]", spells)) if isinstance(spells, Iterable) else ()
     if not named or not all(isinstance(spell, type) and issubclass(spell, Spell) for spell in named):
         return "names no spells", "spells = (MySpell,), each a struct on the base `Spell`"
     seen: dict[str, str] = {}
