@@ -242,7 +242,7 @@ def circle(
     restrictions = resolve(map(_ward, (wards,) if isinstance(wards, Ward) else wards))
     return Circle(
         tuple(definitions.values()),
-        resolve(restrictions),
+        restrictions,
         medium,
         served,
         reward,
