@@ -21,7 +21,7 @@ def of_an_odd_type(thing: Odd) -> str:
     return ""
 
 
-def of_an_unknown_type(thing: "Nowhere") -> str:  # type: ignore[name-defined] # noqa: F821, UP037
+def of_an_unknown_type(thing: Nowhere) -> str:  # noqa: F821
     """Something."""
     return ""
 
