@@ -236,12 +236,23 @@ def _quoted_hint(text: str) -> str:
     return f"a text is written in quotes of its own: \"'{shown(text.strip())}'\""
 
 
+def _plain_reason(reason: str) -> str:
+    """What the parser says, in words of people who do not write parsers."""
+    if "<EOF>" in reason:
+        return "it ends too early"
+    if match := re.fullmatch(r"(?:mismatched input|extraneous input|token recognition error at:) (?P<what>.*)", reason):
+        return f"{match['what']} does not belong here"
+    if match := re.fullmatch(r"no viable alternative at input (?P<what>.*)", reason):
+        return f"nothing can follow {match['what']}"
+    return reason
+
+
 def _syntax_error(text: str, message: str) -> ExpressionError:
     errors = [(int(line), int(column), reason) for line, column, reason in _SYNTAX.findall(message)]
     line, column, reason = next((e for e in errors if "Incomplete" not in e[2]), errors[0] if errors else (1, 1, ""))
     lines = text.split("\n")
     offset = sum(len(before) + 1 for before in lines[: line - 1]) + column - 1
-    reason = re.sub(r" expecting .*", "", reason).replace("'<EOF>'", "its end")
+    reason = _plain_reason(re.sub(r" expecting .*", "", reason))
     hint = _quoted_hint(text) if _WORDS.fullmatch(text) else "see cel.dev for the language"
     if _ASSIGNS.search(_QUOTED.sub(lambda match: " " * len(match[0]), text)):
         hint = "two things are compared with `==`"

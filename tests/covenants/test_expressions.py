@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from datetime import datetime
 from typing import Any
 
@@ -123,6 +124,20 @@ def test_what_cannot_work_is_refused_where_it_stands(text: str, code: str, at: s
     assert raised.value.code == code
     assert abs(raised.value.offset - offset) <= (1 if code == "E304" else 0)
     assert at in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("text == ", "this is no CEL: it ends too early"),
+        ("text == == text", "this is no CEL: '==' does not belong here"),
+        ("text text", "this is no CEL: 'text' does not belong here"),
+        ("@", "this is no CEL: '@' does not belong here"),
+    ],
+)
+def test_it_is_said_in_plain_words_what_is_wrong_with_the_form(text: str, says: str) -> None:
+    with pytest.raises(ExpressionError, match=f"^{re.escape(says)}$"):
+        compile_expression(text, Order)
 
 
 @pytest.mark.parametrize("text", ["text + count", "lines[5]", "details.nothing", "int(text)", "count / (count - 2)"])
