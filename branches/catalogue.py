@@ -40,9 +40,10 @@ class LeafInfo(msgspec.Struct, frozen=True):
     `options` is the struct that the YAML of this leaf is checked against, and `folders` and `files` name those of its
     fields that are paths relative to that file; `secrets` are the environment variables it needs; `spells` are what a
     substrate serves; `trust` says what its gates bring into a circle, for the check of the lethal trifecta: any of
-    `private`, `untrusted`, `outward`, by spell name; `extra` is the extra of ours that installs the packages `needs`,
-    where it is one. `untaken` is a function `module:name` that gives, for the options of a crystal, the options of
-    sampling that its model does not take. `users` says that it is no leaf of ours but code of the user's.
+    `private`, `untrusted`, `outward`, by spell name, and `trust_if` what they bring besides where an option of that
+    name is true; `extra` is the extra of ours that installs the packages `needs`, where it is one. `untaken` is a
+    function `module:name` that gives, for the options of a crystal, the options of sampling that its model does not
+    take. `users` says that it is no leaf of ours but code of the user's.
     """
 
     name: str
@@ -55,10 +56,19 @@ class LeafInfo(msgspec.Struct, frozen=True):
     secrets: tuple[str, ...] = ()
     spells: tuple[type[Spell], ...] = ()
     trust: dict[str, tuple[str, ...]] = {}
+    trust_if: dict[str, dict[str, tuple[str, ...]]] = {}
     extra: str | None = None
     needs: tuple[str, ...] = ()
     untaken: str | None = None
     users: bool = False
+
+    def trusting(self, options: Any) -> dict[str, tuple[str, ...]]:
+        """What the gates of this leaf bring into a circle, by spell name, as it is configured."""
+        given = dict(self.trust)
+        for option, more in self.trust_if.items():
+            if getattr(options, option, False):
+                given |= {spell: (*given.get(spell, ()), *brought) for spell, brought in more.items()}
+        return given
 
     def make(self, *arguments: Any) -> Any:
         """The leaf itself. Raises `ExtraMissing`, and `LeafFailed` where code of the user's raises."""

@@ -140,6 +140,7 @@ CATALOGUE = Catalogue(
             folders=("root",),
             spells=(Exec,),
             trust={"shell.exec": ("private", "outward")},
+            trust_if={"network": {"shell.exec": ("untrusted",)}},
         ),
     )
 )

@@ -19,7 +19,10 @@ def check_trifecta(scope: Scope) -> None:
                 f"untrusted content ({', '.join(brings[UNTRUSTED])}) and a way out ({', '.join(open_ways)}): "
                 "a text that it reads can make it give your data away"
             )
-            hint = "take one of the three out, or split the circle: `critics: {branch: agents, …}`"
+            hint = (
+                f"let a person say yes each time: `approve: [{', '.join(open_ways)}]`; "
+                "or take one of the three out, or split the circle: `critics: {branch: agents, …}`"
+            )
             scope.warn("W501", message, hint, at=(*BRANCHES, branch.name, "circle", "gates"), key=True)
 
 
@@ -30,6 +33,6 @@ def _brings(scope: Scope, branch: Branch) -> dict[str, list[str]]:
         trust |= leaf.trust
     for other in scope.branches.values():
         for configured in other.leaves.values():
-            trust |= configured.info.trust
+            trust |= configured.info.trusting(configured.options)
     gates = circle_gates(branch)
     return {what: [gate for gate in gates if what in trust.get(gate, ())] for what in BRINGS}

@@ -68,6 +68,7 @@ class FsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 class ShellOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allow: tuple[str, ...]
+    network: bool = False
 
 
 def leaf(name: str, kind: LeafKind, **more: Any) -> LeafInfo:
@@ -93,7 +94,14 @@ CATALOGUE = Catalogue(
             spells=(ReadText, ListDir, WriteText),
             trust={"fs.read_text": ("private",)},
         ),
-        leaf("shell", LeafKind.SUBSTRATE, options=ShellOptions, spells=(Exec,)),
+        leaf(
+            "shell",
+            LeafKind.SUBSTRATE,
+            options=ShellOptions,
+            spells=(Exec,),
+            trust={"shell.exec": ("private", "outward")},
+            trust_if={"network": {"shell.exec": ("untrusted",)}},
+        ),
         leaf("http", LeafKind.SUBSTRATE, spells=(Fetch,), trust={"http.fetch": ("untrusted", "outward")}),
     )
 )

@@ -243,6 +243,15 @@ def test_the_trifecta_is_a_warning_and_strictly_an_error() -> None:
     assert [problem.code for problem in checked(trifecta(), strict=True).errors] == ["W501"]
 
 
+@pytest.mark.parametrize("network", [True, False])
+def test_what_a_gate_brings_may_depend_on_how_it_is_configured(network: bool) -> None:
+    shell = f"    shell: {{allow: [curl], network: {str(network).lower()}}}\n"
+    text = edited({"fs.write_text]": "shell.exec]", "    fs: {root": shell + "    fs: {root"})
+    found = problems(text)
+    assert [problem.code for problem in found] == (["W501"] if network else [])
+    assert all("`approve: [shell.exec]`" in problem.hint for problem in found)
+
+
 def test_an_approval_of_every_way_out_breaks_the_trifecta() -> None:
     text = trifecta().replace("      wards:", "      approve: [http.fetch]\n      wards:")
     asking = text.rstrip("\n") + "\n  - ApprovalAsked -> ChatQuestion\n  - ChatAnswer -> ApprovalGiven\n"
