@@ -26,9 +26,9 @@ class EndpointText(NamedTuple):
 
 
 class RouteText(NamedTuple):
-    """A route as it is written. `targets` is empty for `nowhere`."""
+    """A route as it is written. `targets` is empty for `nowhere`, and only then there may be several `sources`."""
 
-    source: EndpointText
+    sources: tuple[EndpointText, ...]
     targets: tuple[EndpointText, ...]
 
 
@@ -41,7 +41,7 @@ class GrammarError(ValueError):
 
 
 def parse_route(text: str) -> RouteText:
-    """The route of a text: `A -> B`, `A -> nowhere`, `critics.A -> hearth.B`, `A -> B, C`. Raises `GrammarError`."""
+    """The route of a text: `A -> B`, `A -> B, C`, `critics.A -> hearth.B`, `A, B -> nowhere`. Raises `GrammarError`."""
     arrows = list(_ARROW.finditer(text))
     if not arrows:
         raise GrammarError("a route is `Source -> Target`; here is no arrow", 0, "write `->` between the two kinds")
@@ -50,15 +50,16 @@ def parse_route(text: str) -> RouteText:
         raise GrammarError("the arrow of a route is `->`", arrow.start(), "write `->`")
     if len(arrows) > 1:
         raise GrammarError("a route has one arrow", arrows[1].start(), "write two routes, one line each")
-    source = parse_endpoint(text[: arrow.start()], 0)
-    if source.instance is None and source.kind == NOWHERE:
+    sources, targets = _endpoints(text[: arrow.start()], 0), _endpoints(text[arrow.end() :], arrow.end())
+    for source in filter(_is_nowhere, sources):
         raise GrammarError("nothing comes from `nowhere`", source.offset, "write the kind that is routed here")
-    parts = list(_split(text, arrow.end()))
-    targets = tuple(parse_endpoint(part, offset) for part, offset in parts)
-    silent = [target for target in targets if target.instance is None and target.kind == NOWHERE]
+    silent = list(filter(_is_nowhere, targets))
     if silent and len(targets) > 1:
         raise GrammarError("`nowhere` stands alone", silent[0].offset, "remove it, or the other targets")
-    return RouteText(source, () if silent else targets)
+    if not silent and len(sources) > 1:
+        at, hint = sources[1].offset, "write a route for each of them"
+        raise GrammarError("several kinds in one line go to `nowhere` alone", at, hint)
+    return RouteText(sources, () if silent else targets)
 
 
 def parse_endpoint(text: str, offset: int = 0) -> EndpointText:
@@ -78,9 +79,13 @@ def parse_endpoint(text: str, offset: int = 0) -> EndpointText:
     return EndpointText(match["instance"], match["kind"], offset + start)
 
 
-def _split(text: str, start: int) -> list[tuple[str, int]]:
-    parts: list[tuple[str, int]] = []
-    for part in text[start:].split(","):
-        parts.append((part, start))
+def _endpoints(text: str, start: int) -> tuple[EndpointText, ...]:
+    found: list[EndpointText] = []
+    for part in text.split(","):
+        found.append(parse_endpoint(part, start))
         start += len(part) + 1
-    return parts
+    return tuple(found)
+
+
+def _is_nowhere(end: EndpointText) -> bool:
+    return end.instance is None and end.kind == NOWHERE

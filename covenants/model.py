@@ -59,7 +59,7 @@ class ApprovalOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 class RouteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A route in its long form."""
 
-    route: Annotated[str, Meta(description="`Source -> Target`, or `Source -> nowhere`")]
+    route: Annotated[str, Meta(description="`Source -> Target`, or `Source, … -> nowhere`")]
     name: Annotated[
         str | None, Meta(description="the identity of the route, where source and target shall be free to change")
     ] = None

@@ -7,12 +7,17 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-def coven(folder: Path, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
+def coven(
+    folder: Path, *arguments: str, said: str = "", env: Mapping[str, str] = os.environ
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "coven", *arguments],
         cwd=folder,
@@ -20,7 +25,7 @@ def coven(folder: Path, *arguments: str, said: str = "") -> subprocess.Completed
         capture_output=True,
         text=True,
         timeout=60,
-        env={**os.environ},
+        env=env,
         check=False,
     )
 
@@ -36,25 +41,42 @@ def test_dice(tmp_path: Path) -> None:
     assert "SpellFault" in coven(folder, "journal", "read", "spellcasting").stdout
 
 
-def test_search_agent(tmp_path: Path) -> None:
-    """What the README shows, command by command."""
-    folder = shutil.copytree(EXAMPLES / "search_agent", tmp_path / "search_agent")
+def follow_readme(folder: Path) -> None:
+    """Do what the README shows, command by command, and see what it shows."""
     shown = re.findall(r"^```console\n(.*?)^```$", (folder / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     commands = [command for block in shown for command in re.split(r"^\$ ", block, flags=re.MULTILINE) if command]
-    assert commands.pop(0) == "cd examples/search_agent\n"
-    assert len(commands) == 5
+    assert commands.pop(0) == f"cd examples/{folder.name}\n"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for command in commands:
         line, _, expected = command.partition("\n")
         ran = subprocess.run(
-            ["bash", "-c", line.replace("python ", f"{sys.executable} ", 1)],
+            ["bash", "-o", "pipefail", "-c", line],
             cwd=folder,
             capture_output=True,
             text=True,
             timeout=60,
-            env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
+            env={**os.environ, "PATH": path, "PYTHONPATH": str(EXAMPLES.parent)},
             check=False,
         )
         if expected == "Killed\n":
             assert ran.returncode in (-9, 137), ran.stderr
         else:
             assert (ran.returncode, ran.stdout) == (0, expected), ran.stderr
+
+
+@pytest.mark.parametrize("name", ["newsroom", "search_agent"])
+def test_what_the_readme_shows_is_what_comes(name: str, tmp_path: Path) -> None:
+    follow_readme(shutil.copytree(EXAMPLES / name, tmp_path / name))
+
+
+def test_of_two_agents_that_send_each_other_work_each_does_it_once(tmp_path: Path) -> None:
+    """Killed at every other answer of the editor, the writer strikes the same words as undisturbed."""
+    folder = shutil.copytree(EXAMPLES / "newsroom", tmp_path / "newsroom")
+    fault = {**os.environ, "COVEN_FAULT": "editor.append.AgentResponse.after"}
+    said = "the fox is really just a very quick one\n"
+    for _ in range(3):
+        assert coven(folder, "run", said=said, env=fault).returncode == -9
+        said = "\n"
+    assert coven(folder, "run", said="so\n").stdout == "FOX IS QUICK ONE\nSO\n"
+    struck = coven(folder, "journal", "read", "editor", "--kind", "AgentResponse", "-o", "json").stdout
+    assert re.findall(r"Strike '(\w+)'", struck) == ["the", "really", "just", "a", "very"]

@@ -26,36 +26,38 @@ def read_lines(scope: Scope) -> None:
         if isinstance(options, str):
             options = RouteOptions(route=options)
         if options is not INVALID:
-            line = _read(scope, options, path)
-            if line is not None:
-                scope.lines.append(line)
+            scope.lines.extend(_read(scope, options, path))
 
 
-def _read(scope: Scope, options: RouteOptions, path: Path) -> Line | None:
+def _read(scope: Scope, options: RouteOptions, path: Path) -> list[Line]:
+    """The line; several where several kinds go to `nowhere` in one."""
     where = (*path, "route") if (*path, "route") in scope.document.spans else path
     try:
         text = parse_route(options.route)
     except GrammarError as error:
         scope.document.add("E116", str(error), error.hint, at=where, inside=(options.route, error.offset))
-        return None
+        return []
     _check_keys(scope, options, text, path)
     finder = _Finder(scope, options.route, where)
-    source = finder.find(text.source, (Direction.PRODUCES,))
+    source, *others = [finder.find(source, (Direction.PRODUCES,)) for source in text.sources]
+    if not text.targets:
+        return [Line(path, options, each, (), None, True, each is not None) for each in (source, *others)]
     targets = [finder.find(target, CONSUMED) for target in text.targets]
     fault = _fault(scope, options, source, path)
     found = tuple(target for target in targets if target is not None)
     if source is not None and options.via is not None:
         _check_targets_of_code(scope, found, path)
     complete = source is not None and len(found) == len(targets) and (fault is not None or options.fault is None)
-    return Line(path, options, source, found, fault, not text.targets, complete)
+    return [Line(path, options, source, found, fault, False, complete)]
 
 
 def _check_keys(scope: Scope, options: RouteOptions, text: RouteText, path: Path) -> None:
     add = scope.document.add
     if not text.targets:
-        for key in _SILENT_KEYS:
+        for key in _SILENT_KEYS if len(text.sources) == 1 else (*_SILENT_KEYS, "name"):
             if getattr(options, key) != getattr(_PLAIN, key):
-                message = f"`{key}` has no meaning for a route to `nowhere`"
+                what = "several kinds that go" if key == "name" else "a route"
+                message = f"`{key}` has no meaning for {what} to `nowhere`"
                 add("E117", message, f"remove `{key}`", at=(*path, key), key=True)
     if options.via is not None and options.map:
         message = "`via` makes the whole target, so `map` has nothing to fill"

@@ -151,6 +151,27 @@ CASES = [
         "keep one",
     ),
     Case("nowhere twice", {THOUGHT: THOUGHT + THOUGHT.replace("- ", f"- {MARK}")}, "E202", "twice"),
+    Case("nowhere twice in one line", {THOUGHT: f"  - {MARK}AgentThought, AgentThought -> nowhere\n"}, "E202", "twice"),
+    Case(
+        "a misspelt kind among several that go nowhere",
+        {THOUGHT: f"  - AgentThought, {MARK}AgentToughts -> nowhere\n"},
+        "E206",
+        "`AgentToughts`",
+        "`AgentThought`",
+    ),
+    Case(
+        "several sources of one target",
+        {THOUGHT: THOUGHT + f"  - SpellFault, {MARK}SpellResult -> AgentToolFault\n"},
+        "E116",
+        "several kinds in one line go to `nowhere` alone",
+        "a route for each",
+    ),
+    Case(
+        "a name for several that go nowhere",
+        {THOUGHT: f"  - route: AgentThought, ChatDelivered -> nowhere\n    {MARK}name: away\n"},
+        "E117",
+        "`name` has no meaning for several kinds that go to `nowhere`",
+    ),
     Case(
         "a required kind without source",
         {REPLY: "", "covenant:": f"{MARK}covenant:"},

@@ -29,9 +29,9 @@ def test_what_is_written_is_what_is_read(
     text = f"{spaces[0]}{written(source)}{spaces[1]} ->{spaces[2]}"
     text += f"{spaces[3]},{spaces[4]}".join(map(written, targets)) + spaces[5]
     route = parse_route(text)
-    assert (route.source.instance, route.source.kind) == source
+    assert [(end.instance, end.kind) for end in route.sources] == [source]
     assert [(target.instance, target.kind) for target in route.targets] == targets
-    for end in (route.source, *route.targets):
+    for end in (*route.sources, *route.targets):
         assert text[end.offset :].startswith(str(end))
 
 
@@ -65,6 +65,24 @@ def test_nowhere_is_no_target() -> None:
 
 def test_the_arrow_of_the_specification_is_read_too() -> None:
     assert [str(target) for target in parse_route("A → B").targets] == ["B"]
+
+
+def test_several_kinds_go_nowhere_in_one_line() -> None:
+    route = parse_route("AgentChunk, critics.AgentThought,B -> nowhere")
+    assert list(map(str, route.sources)) == ["AgentChunk", "critics.AgentThought", "B"]
+    assert [end.offset for end in route.sources] == [0, 12, 33]
+
+
+def test_several_kinds_go_nowhere_else_together() -> None:
+    with pytest.raises(GrammarError, match="go to `nowhere` alone") as raised:
+        parse_route("A, B -> C")
+    assert (raised.value.offset, raised.value.hint) == (3, "write a route for each of them")
+
+
+@pytest.mark.parametrize("text", ["A, -> nowhere", ", A -> nowhere", "A,, B -> nowhere"])
+def test_each_of_several_is_a_kind(text: str) -> None:
+    with pytest.raises(GrammarError, match="a kind belongs here"):
+        parse_route(text)
 
 
 @pytest.mark.parametrize("text", ["A -> nowhere, B", "A -> B, nowhere"])
