@@ -6,8 +6,9 @@ import asyncio
 import os
 import secrets
 import socket
+import sys
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, redirect_stdout
 from typing import Any
 
 from branches.catalogue import Catalogue
@@ -89,7 +90,8 @@ class Host:
             lost = Lost(self.config, self._pipes, self._is_piped, assembly.journal_of)
             letters = watch_letters(dead_letters, self._is_piped, await dead_letters.end())
             watch = all_of([letters, *await lost.watches()])
-            await first_of(supervisor.run(ready, stopping), watch)
+            with redirect_stdout(sys.stderr):  # it has the answers alone, whatever a spell or a library prints
+                await first_of(supervisor.run(ready, stopping), watch)
 
     @property
     def interactive(self) -> bool:

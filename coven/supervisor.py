@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from branches.place import told
 from branches.service import Finished, Service, first_error
 from coven.backoff import Backoff
 from coven.clock import Clock, SystemClock
@@ -210,8 +211,6 @@ async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
 
 
 def describe(error: BaseException) -> str:
-    """An error on one line: ours by their message alone, since it says what to do; others with their type."""
-    text = " ".join(str(error).split())
-    if isinstance(error, JournalError) and text:
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    """An error on one line: ours by their message alone, since it says what to do; others with type and place."""
+    text = " ".join(str(error).split()) if isinstance(error, JournalError) else ""
+    return text or told(error)

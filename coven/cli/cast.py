@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stdout
 from typing import Annotated
 
 import typer
@@ -68,7 +69,8 @@ def cast(
         files = tuple(map(read_file, attach or ()))
     except OSError as error:
         raise typer.BadParameter(f"{error.filename or 'the file'}: {error.strerror}", param_hint="--attach") from None
-    answered = ask(recipe, read_intent(intent), session=session, follow=follow, files=files)
+    with redirect_stdout(sys.stderr):  # it has the answer alone, whatever a spell or a library prints
+        answered = ask(recipe, read_intent(intent), session=session, follow=follow, files=files)
     if answered is None:
         raise typer.Exit(130)
     ended = answered.ended

@@ -117,7 +117,7 @@ async def test_a_failed_service_is_started_again_while_the_others_go_on(book, cl
     assert clock.slept == [1, 2]
     failed = [entry for entry in book.entries if entry.state == "failed"]
     assert [(entry.reason, entry.failures) for entry in failed] == [
-        ("ValueError: broken", 1),
+        ("ValueError: broken (test_supervisor.py, line 50)", 1),
         ("RuntimeError: it ended by itself", 2),
     ]
     assert "steady stopping" not in book.lines
@@ -189,7 +189,7 @@ async def test_a_service_that_cancels_itself_has_failed(book, clock):
     service = Scripted("a", asyncio.CancelledError())
     task = asyncio.create_task(supervise(book, clock, service).run(lambda: None))
     await service.running.wait()
-    assert [entry.reason for entry in book.entries if entry.reason] == ["CancelledError"]
+    assert [entry.reason for entry in book.entries if entry.reason] == ["CancelledError (test_supervisor.py, line 52)"]
     task.cancel()
     await asyncio.wait([task])
 
