@@ -131,6 +131,8 @@ class Driver:
                 for running in deployment.of(blow.upon)[-1:]:
                     self._pause(running, blow.seconds)
                 await deployment.start(blow.upon)
+            case "overtake":
+                await self._overtake(blow)
             case "kill all":
                 for running in list(deployment.running):
                     await deployment.kill(running)
@@ -152,6 +154,17 @@ class Driver:
                 self.world.say(blow.upon, f"/{blow.kind}")
             case "say" | "flood":
                 pass
+
+    async def _overtake(self, blow: Blow) -> None:
+        """Somebody stands still until a younger one is in the middle of their work, and goes on then."""
+        self._rivals.add(blow.upon)
+        older = self.deployment.of(blow.upon)[-1:]
+        for running in older:
+            running.pause()
+        await self.deployment.start(blow.upon)
+        await self.world.happens(self._random.randint(1, 4), _AT_MOST_S + blow.seconds)
+        for running in older:
+            running.go_on()
 
     async def _end(self, running: Running) -> None:
         """End it in order, as an operator does."""
