@@ -105,6 +105,7 @@ def answers_say_what_was_done(journals: Journals, world: World, folder: Path) ->
     """An answer belongs to its prompt, and names the outcome of each of its calls, in order."""
     texts = {said.id: said for said in world.said}
     asked = {record.id: record for record in journals.of("chat", "ChatAfferent")}
+    is_code = bool(journals.of("agents", "CodeReturned"))
     for response in journals.of("agents", "AgentResponse"):
         prompt = asked.get(response.correlation_id or "")
         said = None if prompt is None else texts.get(prompt.entry.message_id or "")
@@ -119,18 +120,25 @@ def answers_say_what_was_done(journals: Journals, world: World, folder: Path) ->
             continue
         label, _, results = entry.text.partition(": ")
         given = results.split(" | ") if results else []
-        wanted = [
-            f"{said.label}.{turn}.{number}"
-            for turn, calls in enumerate(filter(None, said.text.partition(": ")[2].split(", ")))
-            for number, _ in enumerate(calls.split("+"))
-        ]
-        if label != said.label or len(_flat(given, wanted)) != len(wanted):
+        turns = [turn.split("+") for turn in said.text.partition(": ")[2].split(", ") if turn]
+        if is_code:  # one observation for each turn, which says what came of each of its calls
+            wanted = [
+                [f"step {turn}", *(f"{said.label}.{turn - 1}.{number}" for number in range(len(calls)))]
+                for turn, calls in enumerate(turns, 1)
+            ]
+        else:
+            wanted = [
+                [f"{said.label}.{turn}.{number}"] for turn, calls in enumerate(turns) for number in range(len(calls))
+            ]
+        told = len(given) == len(wanted) and all(map(_tells, given, wanted))
+        if label != said.label or not told:
             yield f"{said.label} ({said.text}) was answered {entry.text!r}"
 
 
-def _flat(given: list[str], wanted: list[str]) -> list[str]:
-    """Which of the wanted calls what was given tells of, or says that nobody knows of."""
-    return [name for name in wanted if any(name in one or "was started" in one or "timeout" in one for one in given)]
+def _tells(observation: str, wanted: list[str]) -> bool:
+    """Whether an observation tells of all of these, or of what nobody knows."""
+    unknown = "was started" in observation or "timeout" in observation
+    return unknown or all(name in observation for name in wanted)
 
 
 def no_spell_is_repeated(journals: Journals, world: World, folder: Path) -> Iterator[str]:

@@ -112,23 +112,53 @@ class PlannedCrystal:
         if on_text is not None:
             on_text("go on.")
         await meet(at="asked", label=label, turn=done)
+        if done < len(turns) and request.tools[0].name == "execute":
+            code = _code(turns[done], f"{label}.{done}", done, "JavaScript" in request.tools[0].description)
+            arguments = msgspec.json.encode({"code": code}).decode()
+            calls = (ToolCall(f"{label}.{done}", "execute", arguments),)
+            return CrystalResponse(tool_calls=calls, usage=Usage(prompt=10, completion=5))
         if done < len(turns):
             calls = tuple(_call(spell, f"{label}.{done}.{number}") for number, spell in enumerate(turns[done]))
             return CrystalResponse(content="I go on.", tool_calls=calls, usage=Usage(prompt=10, completion=5))
-        results = " | ".join(message.content or "" for message in since if message.role == "tool")
+        between = "; " if "." in label else " | "  # a child's answer is one result of its parent's call
+        results = between.join(message.content or "" for message in since if message.role == "tool")
         return CrystalResponse(content=f"{label}: {results}", usage=Usage(prompt=20, completion=9))
 
 
 def _call(spell: str, name: str) -> ToolCall:
-    """The call of this name. A child is asked to do one thing that must not be done twice, and one that may."""
+    """The call of this name."""
+    gate, arguments = _gate(spell, name)
+    return ToolCall(name, gate, msgspec.json.encode(arguments).decode())
+
+
+def _gate(spell: str, name: str) -> tuple[str, dict[str, str]]:
+    """What is called. A child is asked to do one thing that must not be done twice, and one that may."""
     match spell:
         case "child":
-            gate, arguments = "call_agent", {"intent": f"{name}: once, again"}
+            return "call_agent", {"intent": f"{name}: once, again"}
         case "write":
-            gate, arguments = "fs.write_text", {"path": f"{name}.txt", "text": name}
+            return "fs.write_text", {"path": f"{name}.txt", "text": name}
         case _:
-            gate, arguments = f"soak.{spell}", {"text": name}
-    return ToolCall(name, gate, msgspec.json.encode(arguments).decode())
+            return f"soak.{spell}", {"text": name}
+
+
+def _code(spells: list[str], name: str, step: int, is_javascript: bool) -> str:
+    """A program that makes these calls, says what came of each, and counts the steps of its episode in a variable."""
+    if is_javascript:
+        parts = ["steps = steps + 1;" if step else "var steps = 1;"]
+    else:
+        parts = ["steps = steps + 1" if step else "steps = 1"]
+    for number, spell in enumerate(spells):
+        gate, arguments = _gate(spell, f"{name}.{number}")
+        failed = msgspec.json.encode(f"{name}.{number} failed: ").decode()
+        if is_javascript:
+            call = f"{gate}({msgspec.json.encode(arguments).decode()})"
+            parts.append(f"try {{ print({call}); }} catch (e) {{ print({failed} + e.message); }}")
+        else:
+            given = ", ".join(f"{key}={msgspec.json.encode(value).decode()}" for key, value in arguments.items())
+            parts.append(f"try:\n    print({gate}({given}))\nexcept Exception as e:\n    print({failed} + str(e))")
+    parts.append('print("step " + steps)' if is_javascript else 'print("step " + str(steps))')
+    return "\n".join(parts)
 
 
 class Once(Spell, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     world that are held until something else has happened. `timeout` is in seconds.
     """
 
+    medium: str
     independent: bool
     approve: tuple[str, ...]
     timeout: float
@@ -20,7 +21,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
     def configured(self, text: str, name: str) -> str:
         """The `coven.yaml` of a coven of this name."""
-        text = text.replace("coven: soak", f"coven: {name}").replace("INDEPENDENT", str(self.independent).lower())
+        text = text.replace("coven: soak", f"coven: {name}").replace("MEDIUM", self.medium)
+        text = text.replace("INDEPENDENT", str(self.independent).lower())
         return text.replace("APPROVE", f"[{', '.join(self.approve)}]").replace("TIMEOUT", str(self.timeout))
 
 
@@ -29,6 +31,7 @@ def setting(seed: int) -> Setting:
     random = Random(f"setting {seed}")
     return Setting(
         independent=random.random() < 0.3,
+        medium=random.choice(("tools", "tools", "javascript", "python")),
         approve=random.choice(((), (), ("soak.once",), ("soak.again", "fs.write_text"))),
         timeout=random.choice((60.0, 60.0, 1.5)),
         fails=random.choice((0.0, 0.05, 0.2)),
