@@ -133,6 +133,21 @@ class Journal(JournalReader):
         index.lock.release()
         return index.ids.get(id)
 
+    async def has(self, id: str, session: str) -> bool:
+        """Whether this id stands in the session's `in` lane now, whoever wrote it.
+
+        The lane is read at the first touch, and from then on only what was written since.
+        """
+        subject = lane_subject(Lane.IN, session)
+        index = await self._indexes.acquire(subject, self.log)
+        try:
+            newest = await self.log.last(subject)
+            if newest is not None and newest.position > index.head:
+                await index.catch_up(self.log)
+            return id in index.ids
+        finally:
+            index.lock.release()
+
     def delete(self, *_: object) -> NoReturn:
         """Always raises `AppendOnly`: nothing is ever taken out of a journal."""
         raise AppendOnly("loom is append-only")

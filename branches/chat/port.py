@@ -26,6 +26,8 @@ from journals import IdConflict, Journal, Record, derive_id, random_id
 _FROM_OUTSIDE = (ChatAfferent.kind(), ChatAnswer.kind())
 _OUTCOMES = (ChatDelivered.kind(), ChatUndelivered.kind())
 _PROMPTS = 200
+_LOOKED_BACK = 8
+"""In so many earlier sessions of a conversation a message is looked for: a platform repeats what was said lately."""
 
 
 class Port:
@@ -58,7 +60,13 @@ class Port:
         """See `ChatPort.receive`."""
         id = self._said_id(message_id)
         entry = ChatAfferent(sender=sender, text=text, message_id=message_id, attachments=tuple(attachments))
-        return await self._record(entry, await self._sessions.of(conversation), id, id)
+        *earlier, session = await self._sessions.all_of(conversation)
+        if message_id is not None:
+            for before in reversed(earlier[-_LOOKED_BACK:]):
+                if await self._journal.has(id, before):
+                    session = before  # said again, after what was said next had begun anew
+                    break
+        return await self._record(entry, session, id, id)
 
     async def answer(
         self, session: str, question: str, text: str, by: str, message_id: str | None = None

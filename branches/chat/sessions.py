@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
-
 from branches.chat.entries import ChatBegunAnew
 from branches.claims import Claims
 from journals import Journal, Lane
@@ -23,47 +21,51 @@ def session_of(conversation: str, id: str) -> str:
 
 
 class Sessions:
-    """The newest session of each conversation, read from the journal when it is first asked for."""
+    """The sessions of each conversation, read from the journal when it is first asked for."""
 
     def __init__(self, journal: Journal, claims: Claims) -> None:
         self._journal, self._claims = journal, claims
-        self._newest: dict[str, str] = {}
+        self._known: dict[str, tuple[str, ...]] = {}
 
     def __repr__(self) -> str:
-        return f"<Sessions of {len(self._newest)} conversations>"
+        return f"<Sessions of {len(self._known)} conversations>"
 
     async def of(self, conversation: str) -> str:
         """The session that this conversation is in now."""
-        known = self._newest.get(conversation)
+        return (await self.all_of(conversation))[-1]
+
+    async def all_of(self, conversation: str) -> tuple[str, ...]:
+        """The sessions that this conversation has been in, oldest first; the last one is that of now."""
+        known = self._known.get(conversation)
         if known is None:
             known = await self._read(conversation)
-            if len(self._newest) >= _KEPT:
-                del self._newest[next(iter(self._newest))]
-            known = self._newest.setdefault(conversation, known)
+            if len(self._known) >= _KEPT:
+                del self._known[next(iter(self._known))]
+            known = self._known.setdefault(conversation, known)
         return known
 
     async def begin_anew(self, conversation: str, id: str) -> str:
         """A new session, recorded under this id; the one of the first time when the id was used."""
-        await self.of(conversation)
+        before = await self.all_of(conversation)
         session = session_of(conversation, id)
         beginnings = f"{conversation}{_MARK}"
         claim = await self._claims.take(beginnings)
         appended = await self._journal.append(ChatBegunAnew(session=session), session=beginnings, id=id, expect=claim)
         if appended.created:
-            self._newest[conversation] = session
+            self._known[conversation] = (*self._known.get(conversation, before), session)
         else:
-            self._newest.pop(conversation, None)  # whoever recorded it may know of a newer one: the journal tells
+            self._known.pop(conversation, None)  # whoever recorded it may know of a newer one: the journal tells
         return session
 
     def clear(self) -> None:
         """Forget all of them, as a restart does."""
-        self._newest.clear()
+        self._known.clear()
 
-    async def _read(self, conversation: str) -> str:
+    async def _read(self, conversation: str) -> tuple[str, ...]:
         beginnings = f"{conversation}{_MARK}"  # by themselves, so that a long conversation is not read for them
-        begun = self._journal.read(session=beginnings, kinds=[ChatBegunAnew.kind()], reverse=True)
-        async with aclosing(begun):
-            async for record in begun:
-                if isinstance(record.entry, ChatBegunAnew) and record.lane is Lane.OUT and not record.imported:
-                    return record.entry.session
-        return conversation
+        begun = [
+            record.entry.session
+            async for record in self._journal.read(session=beginnings, kinds=[ChatBegunAnew.kind()])
+            if isinstance(record.entry, ChatBegunAnew) and record.lane is Lane.OUT and not record.imported
+        ]
+        return (conversation, *begun)

@@ -63,6 +63,14 @@ class TestAppending:
         assert second.record == first.record
         assert len(await positions(journal)) == 1
 
+    async def test_it_tells_whether_an_id_is_there_whoever_wrote_it(self, store: Store, journal: Journal) -> None:
+        other = await store.open("chat", registry())
+        assert not await journal.has("a", "s")
+        for id in ("a", "b"):
+            await other.append(Said(text="said"), session="s", id=id)
+            assert await journal.has(id, "s")
+        assert not await journal.has("a", "t")
+
     async def test_another_writer_finds_the_id_however_much_later(self, store: Store, journal: Journal) -> None:
         first = await journal.append(Said(text="once"), session="s", id="a")
         for number in range(50):

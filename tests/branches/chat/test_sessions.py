@@ -53,3 +53,19 @@ async def test_of_two_that_hear_of_it_the_one_that_did_not_record_it_goes_on_the
         second = await one.begin_anew("room", "m1")
         assert await other.begin_anew("room", "m1") == second
         assert await session(other, "three") == second
+
+
+async def test_a_message_that_is_said_again_behind_a_beginning_stays_where_it_was(journal):
+    async with hearing(journal) as one, hearing(journal) as other:
+        first = await one.receive("room", "ada", "one", "m1")
+        second_session = await one.begin_anew("room", "m2")
+        second = await one.receive("room", "ada", "two", "m3")
+        third_session = await one.begin_anew("room", "m4")
+        for port in (one, other):
+            assert await port.receive("room", "ada", "one", "m1") == first
+            assert await port.receive("room", "ada", "two, edited", "m3") == second
+            assert (await port.receive("room", "ada", "one", "m5")).session == third_session
+        late = await other.receive("room", "ada", "late", "m6")
+        await other.begin_anew("room", "m7")
+        assert await one.receive("room", "ada", "late", "m6") == late
+    assert (first.session, second.session) == ("room", second_session)
