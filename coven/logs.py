@@ -36,9 +36,10 @@ def configure_logs(level: str = "quiet") -> None:
     threshold = _LEVELS[level]
     terminal = sys.stderr is not None and sys.stderr.isatty()  # pyright: ignore[reportUnnecessaryComparison]
     colors = terminal and "NO_COLOR" not in os.environ
+    clock = "%H:%M:%S" if terminal else "%Y-%m-%dT%H:%M:%SZ"
     chain: list[Any] = [
         structlog.processors.add_log_level,
-        structlog.processors.TimeStamper("%H:%M:%S" if terminal else "iso", utc=not terminal),
+        structlog.processors.TimeStamper(clock, utc=not terminal),
         structlog.dev.ConsoleRenderer(
             colors=colors, pad_event_to=0, pad_level=False, exception_formatter=structlog.dev.plain_traceback
         ),
@@ -48,7 +49,7 @@ def configure_logs(level: str = "quiet") -> None:
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=lambda *_: _StandardError(),
     )
-    handler, clock = _ToStandardError(), "%H:%M:%S" if terminal else "%Y-%m-%dT%H:%M:%SZ"
+    handler = _ToStandardError()
     formatter = logging.Formatter("%(asctime)s [%(levelname)s] %(message)s", clock)
     formatter.converter = time.localtime if terminal else time.gmtime
     handler.setFormatter(formatter)

@@ -18,6 +18,7 @@ from journals import ClaimLost, JournalError
 
 STOP_TIMEOUT_S = 3.0
 NOTE_TIMEOUT_S = 1.0
+SLOW_START_S = 10.0
 _GRACE_S = 0.2
 _log: Any = structlog.get_logger("coven.host")
 
@@ -62,10 +63,11 @@ class Supervisor:
         clock: Clock | None = None,
         stop_timeout: float = STOP_TIMEOUT_S,
         note_timeout: float = NOTE_TIMEOUT_S,
+        slow_start: float = SLOW_START_S,
     ) -> None:
         self._host, self._note_entry = host, note
         self.backoff, self.clock = backoff or Backoff(), clock or SystemClock()
-        self._stop_timeout, self._note_timeout = stop_timeout, note_timeout
+        self._stop_timeout, self._note_timeout, self._slow_start = stop_timeout, note_timeout, slow_start
         self._noting, self._not_noted = True, ""
         self._keepers = [_Keeper(self, service) for service in services]
 
@@ -90,7 +92,7 @@ class Supervisor:
                 task = asyncio.create_task(keeper.keep(started), name=keeper.name)
                 running[task] = keeper
                 waiting = asyncio.create_task(started.wait())
-                await asyncio.wait([waiting, *running], return_when=asyncio.FIRST_COMPLETED)
+                await self._start(keeper, [waiting, *running])
                 waiting.cancel()
                 if any(task.done() for task in running):
                     break
@@ -103,6 +105,14 @@ class Supervisor:
         for task in running:
             if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, Finished):
                 raise error
+
+    async def _start(self, keeper: _Keeper, either: Sequence[asyncio.Task[Any]]) -> None:
+        """Until it is ready, or a service has ended. When that takes long it is said: nobody would see what waits."""
+        done, _ = await asyncio.wait(either, timeout=self._slow_start, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            hint = "a leaf calls `ready()` when it can deliver"
+            _log.warning("service is not ready yet, and those after it wait", service=keeper.name, hint=hint)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
 
     async def _stop(self, running: dict[asyncio.Task[None], _Keeper]) -> None:
         """Stop in reverse order, within the stop timeout altogether; each has at least a short grace."""

@@ -110,6 +110,32 @@ async def test_a_service_that_cannot_start_rolls_the_others_back(book, clock):
     assert book.lines == ["a starting", "a running", "b starting", "b failed", "a stopping", "a stopped"]
 
 
+async def test_a_service_that_takes_long_to_be_ready_is_named_while_the_others_wait_for_it(book, clock, monkeypatch):
+    said: asyncio.Future[str] = asyncio.get_event_loop().create_future()
+
+    class Log:
+        def warning(self, event: str, *, service: str, hint: str) -> None:
+            if not said.done():
+                said.set_result(f"{service}: {event}; {hint}")
+
+        def debug(self, *_: object, **__: object) -> None:
+            pass
+
+    class Slow(Scripted):
+        async def run(self, ready: Callable[[], None]) -> None:
+            await said
+            await super().run(ready)
+
+    monkeypatch.setattr("coven.supervisor._log", Log())
+    ready = asyncio.Event()
+    supervisor = supervise(book, clock, Slow("pager"), Scripted("b"), slow_start=0.0)
+    task = asyncio.create_task(supervisor.run(ready.set))
+    assert (await said).startswith("pager: service is not ready yet, and those after it wait; a leaf calls `ready()`")
+    await ready.wait()
+    task.cancel()
+    await asyncio.wait([task])
+
+
 async def test_a_failed_service_is_started_again_while_the_others_go_on(book, clock):
     steady, shaky = Scripted("steady"), Scripted("shaky", "break", "return")
     task = asyncio.create_task(supervise(book, clock, steady, shaky).run(lambda: None))
