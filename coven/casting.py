@@ -88,7 +88,8 @@ async def invoke(
 ) -> AsyncGenerator[Entity]:
     """A lasting entity (D-001), alive while the block runs. With the `session` of an earlier one it goes on.
 
-    `substrates` cast the spells among the circle's gates, by name: `{"fs": Filesystem(...)}`. With `stream` the
+    `substrates` cast the spells among the circle's gates, by name: `{"fs": Filesystem(...)}`, also one of yours that
+    says its `spells`. With `stream` the
     text of its `events` comes in pieces, as far as the crystal gives it so.
     """
     name = session or f"cast-{random_id()}"
@@ -137,8 +138,11 @@ async def kindle(
 ) -> AsyncGenerator[Hearth]:
     """Run the services that a cantrip needs while the block runs. They serve the sessions of this hearth alone.
 
-    What was cut off in `sessions` goes on at once, before anybody asks.
+    What was cut off in `sessions` goes on at once, before anybody asks. Raises `InvalidCast` for a spell among the
+    gates that nobody casts.
     """
+    if store is None:
+        _know_who_casts(cantrip, substrates or {})
     store = store or MemoryStore()
     served = set(sessions)
     async with AsyncExitStack() as closing:
@@ -170,6 +174,14 @@ async def kindle(
             await asyncio.wait([serving])
 
 
+def _know_who_casts(cantrip: Cantrip, substrates: Mapping[str, Substrate]) -> None:
+    """In the memory of this process nobody else casts a spell: without its substrate each call would be waited for."""
+    for gate in cantrip.circle.outward:
+        substrate = gate.name.partition(".")[0]
+        if substrate != gate.name and substrate not in substrates:
+            raise InvalidCast(f"nobody casts {gate.name}: give its substrate, `substrates={{{substrate!r}: …}}`")
+
+
 async def _serve(services: list[Service]) -> None:
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -192,7 +204,8 @@ async def _spellcasting(
     from leaves.catalogue import CATALOGUE
 
     spellcasting = await store.open("spellcasting", SPELLCASTING.registry())
-    spells = CATALOGUE.spells()
+    own = [spell for substrate in substrates.values() for spell in getattr(substrate, "spells", ())]
+    spells = {**CATALOGUE.spells(), **{spell.name(): spell for spell in own}}
     service = SpellcastingService("spellcasting", spellcasting, substrates, spells, owner=owner)
     router = Router(
         spell_routes(NAME, "spellcasting", spells),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 from branches.agents import circle as agents
 from branches.agents.circle import Circle, Shape
@@ -14,7 +14,7 @@ from branches.spellcasting import Spell
 
 
 def circle(
-    gates: Iterable[str | GateDefinition | Gate | Callable[..., Any]],
+    gates: Iterable[str | GateDefinition | Gate | type[Spell] | Callable[..., Any]],
     wards: Iterable[Ward] | Ward,
     medium: str = "tools",
     *,
@@ -26,10 +26,10 @@ def circle(
     """A circle of gates and wards, a list of each; `medium` is `tools`, `javascript` or `python`.
 
     A gate is the name of a built-in one (`done`, `call_agent`, `call_agent_batch`, `ask_person`, `echo`) or of a spell
-    (`fs.read_text`), a Python function, or what `gate`, `leaves.gates.read`, `write` or `fetch` make. `reward` scores
-    the turns of the loom that nobody has rewarded. `independent` calls of one utterance are made at once. Gates in
-    `approve` wait for a person, one of the `approvers` where any are named. Raises `ValueError` for an unknown name,
-    for two of one name, and for a ward that cannot be.
+    (`fs.read_text`), the class of a spell, a Python function, or what `gate`, `leaves.gates.read`, `write` or `fetch`
+    make. `reward` scores the turns of the loom that nobody has rewarded. `independent` calls of one utterance are made
+    at once. Gates in `approve` wait for a person, one of the `approvers` where any are named. Raises `ValueError` for
+    an unknown name, for two of one name, and for a ward that cannot be.
     """
     if medium != "tools":
         _know_medium(medium)
@@ -59,6 +59,8 @@ def gate_of(spell: type[Spell]) -> GateDefinition:
 
 
 def _gate(given: Any) -> Any:
+    if isinstance(given, type):
+        return gate_of(given) if issubclass(given, Spell) else cast("Any", given)
     if not isinstance(given, str):
         return given
     if given in ("echo", "read", "write", "fetch"):

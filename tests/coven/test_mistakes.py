@@ -8,7 +8,7 @@ import pytest
 
 import coven
 from branches.agents.entity import SessionUnreadable
-from coven import Call, Cantrip, InvalidCantrip, Ward, cast, circle, invoke
+from coven import Call, Cantrip, InvalidCantrip, InvalidCast, Ward, cast, circle, invoke
 from coven.testing import ScriptedCrystal, finishes, says
 
 
@@ -81,3 +81,9 @@ async def test_a_fork_for_a_crystal_that_is_missing_ends_with_the_reason():
 
 def test_what_there_is_can_be_completed():
     assert set(coven.__all__) <= set(dir(coven))
+
+
+async def test_a_spell_that_nobody_casts():
+    cantrip = Cantrip(ScriptedCrystal([finishes("x")]), Call(), circle(["done", "fs.read_text"], [Ward(max_turns=1)]))
+    with pytest.raises(InvalidCast, match=r"nobody casts fs\.read_text: give its substrate, `substrates=\{'fs': …\}`"):
+        await cast(cantrip, "Go.")
