@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from importlib.resources import files
 from pathlib import Path
 
@@ -23,6 +24,8 @@ def create(folder: Path, *, force: bool = False) -> list[Path]:
 
     Raises `FolderNotEmpty` before anything is written when one of them exists and `force` is not set, and `OSError`.
     """
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "a file is in its place; name a folder", str(folder))
     targets = {
         folder / name: template for name, template in TEMPLATES.items() if name != _KEPT or not (folder / name).exists()
     }

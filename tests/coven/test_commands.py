@@ -129,6 +129,14 @@ def test_init_then_check(tmp_path, coven):
     assert "--force" in again.err
 
 
+def test_init_wants_a_folder(tmp_path, coven):
+    (tmp_path / "taken").write_text("mine")
+    ran = coven("init", tmp_path / "taken")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == f"coven: {tmp_path / 'taken'}: a file is in its place; name a folder\n"
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
 def test_check_lists_problems_as_text_and_json(project, coven):
     path = project / "coven.yaml"
     path.write_text(path.read_text().replace("- ChatAfferent -> AgentPrompt", "- ChatAferent -> AgentPrompt"))
