@@ -1,11 +1,13 @@
-"""Writes what is derived from the code: `docs/coven.schema.json`, the tables of `docs/configuration.md`, and
-`docs/conformance.md`.
+"""Writes what is derived from the code: `docs/coven.schema.json`, the tables of `docs/configuration.md`, the kinds of
+`docs/entries.md`, and `docs/conformance.md`.
 
-`python docs/generate.py`, after a change of the model, of a leaf, of a conformance suite, or of what holds a rule.
+`python docs/generate.py`, after a change of the model, of an entry, of a leaf, of a conformance suite, or of what holds
+a rule.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sys
@@ -19,13 +21,15 @@ from branches.agents.crystal import Sampling
 from branches.agents.options import AgentsOptions, CallOptions, CircleOptions
 from branches.agents.wards import Ward
 from branches.chat.options import ChatOptions
+from branches.manifest import Direction, Kind
 from branches.secret import Secret
+from covenants.manifests import MANIFESTS
 from covenants.model import ApprovalOptions, CovenFile, NatsOptions, RouteOptions
 from covenants.schema import json_schema
 from leaves.catalogue import CATALOGUE
 
 FOLDER = Path(__file__).parent
-SCHEMA, PAGE = FOLDER / "coven.schema.json", FOLDER / "configuration.md"
+SCHEMA, PAGE, KINDS = FOLDER / "coven.schema.json", FOLDER / "configuration.md", FOLDER / "entries.md"
 STRUCTS: dict[str, type[msgspec.Struct]] = {
     "file": CovenFile,
     "nats": NatsOptions,
@@ -39,6 +43,12 @@ STRUCTS: dict[str, type[msgspec.Struct]] = {
     "approval": ApprovalOptions,
     **{leaf.name: leaf.options for leaf in CATALOGUE.leaves if leaf.options is not None},
 }
+_ROUTES = {
+    Direction.PRODUCES: "Routes take it from here.",
+    Direction.REQUIRES: "Routes bring it here, and without one that does the branch has nothing to do.",
+    Direction.ACCEPTS: "Routes may bring it here.",
+}
+_BRANCH = re.compile(r"(<!-- kinds: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _TABLE = re.compile(r"(<!-- table: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", type(None): "nothing", Any: "any"}
 
@@ -52,6 +62,44 @@ def page_text() -> str:
     """The page with its tables as they must be."""
     text = PAGE.read_text(encoding="utf-8")
     return _TABLE.sub(lambda match: match[1] + _table(STRUCTS[match["name"]]) + match[3], text)
+
+
+def kinds_text() -> str:
+    """The page of the kinds as it must be."""
+    return _BRANCH.sub(lambda match: match[1] + _kinds(match["name"]) + match[3], KINDS.read_text(encoding="utf-8"))
+
+
+def _kinds(branch: str) -> str:
+    kinds = [kind for kind in MANIFESTS[branch].kinds if kind.direction in _ROUTES]
+    return "\n".join(map(_kind, kinds))
+
+
+def _kind(kind: Kind) -> str:
+    fields = msgspec.structs.fields(kind.entry)
+    rows = [f"| `{field.encode_name}` | {_field_type(field.type)} | {_given(field)} |" for field in fields]
+    table = ["| field | type | default |", "|---|---|---|", *rows] if rows else []
+    answers = ", ".join(f"`{answer.kind()}`" for answer in kind.answers)
+    says = [_ROUTES[kind.direction]]
+    says += [f"It is answered by {answers}."] if answers else []
+    says += ["Kept for minutes, and routed at most once."] if kind.short_lived else []
+    says += ["It needs no route."] if kind.occasional else []
+    return "\n".join([f"### {kind.name}\n", inspect.getdoc(kind.entry) or "", "", f"*{' '.join(says)}*\n", *table, ""])
+
+
+def _given(field: msgspec.structs.FieldInfo) -> str:
+    default = field.default_factory() if field.default is msgspec.NODEFAULT and not field.required else field.default
+    return "unset" if default is msgspec.UNSET else "empty" if default == "" else _default(field)
+
+
+def _field_type(wanted: Any) -> str:
+    if isinstance(wanted, type) and issubclass(wanted, msgspec.Struct):
+        return f"`{wanted.__name__}`"
+    if get_origin(wanted) is tuple:
+        return f"list of {_field_type(get_args(wanted)[0])}"
+    if get_origin(wanted) in (Union, types.UnionType):
+        named = [_field_type(each) for each in get_args(wanted) if each not in (type(None), msgspec.UnsetType)]
+        return " or ".join(named)
+    return _type(wanted)
 
 
 def _table(struct: type[msgspec.Struct]) -> str:
@@ -100,6 +148,7 @@ def _type(wanted: Any) -> str:
 if __name__ == "__main__":
     SCHEMA.write_text(schema_text(), encoding="utf-8")
     PAGE.write_text(page_text(), encoding="utf-8")
+    KINDS.write_text(kinds_text(), encoding="utf-8")
     sys.path.insert(0, str(FOLDER.parent))
     from docs import rules
 
