@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sysconfig
+from collections.abc import Iterable
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
@@ -17,13 +19,29 @@ _INSTALLED: Final = tuple(
 
 def place_of(error: BaseException) -> str | None:
     """`release.py, line 85`: the innermost line outside of Coven and of what is installed; None if there is none."""
-    traceback, place = error.__traceback__, None
+    lines: list[tuple[str, int]] = []
+    traceback = error.__traceback__
     while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
-        if not file.startswith((*_ROOMS, *_INSTALLED, "<")):
-            place = f"{Path(file).name}, line {traceback.tb_lineno}"
+        lines.append((traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))
         traceback = traceback.tb_next
-    return place
+    return _innermost(reversed(lines))
+
+
+def place_in(frame: FrameType | None) -> str | None:
+    """The same for what is being run: the innermost such line of this frame and those that called it."""
+    lines: list[tuple[str, int]] = []
+    while frame is not None:
+        lines.append((frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    return _innermost(lines)
+
+
+def _innermost(lines: Iterable[tuple[str, int]]) -> str | None:
+    """The first line of these that is code of others, and not installed."""
+    for file, line in lines:
+        if not file.startswith((*_ROOMS, *_INSTALLED, "<")):
+            return f"{Path(file).name}, line {line}"
+    return None
 
 
 def told(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 import socket
@@ -17,6 +18,7 @@ from coven.assembly import Assembly
 from coven.backoff import Backoff
 from coven.clock import Clock
 from coven.configuration import services_of
+from coven.held_up import watched
 from coven.lifecycle import ServiceChanged
 from coven.supervisor import Supervisor
 from coven.unanswerable import Lost, all_of, watch_letters
@@ -24,6 +26,8 @@ from covenants import Config
 from journals import Journal, Store
 from leaves.catalogue import CATALOGUE
 from leaves.chats.console import Console
+
+_log = logging.getLogger("coven.host")
 
 
 class Host:
@@ -83,6 +87,8 @@ class Host:
             supervisor = Supervisor(
                 services, host=self.owner, note=_noting(system, untold), backoff=self._backoff, clock=self._clock
             )
+            if self._has_own_code:
+                await closing.enter_async_context(watched(_say_held_up))
             if not self.piped:
                 await supervisor.run(ready, stopping)
                 return
@@ -102,6 +108,13 @@ class Host:
     def piped(self) -> bool:
         """Whether a program talks to it through a pipe."""
         return bool(self._pipes)
+
+    @property
+    def _has_own_code(self) -> bool:
+        """Whether a leaf of the user's runs here."""
+        branches = [self.config.branches[name] for name in self.names if name in self.config.branches]
+        leaves = [leaf for branch in branches for leaf in (*branch.leaves.values(), *branch.crystals.values())]
+        return any(leaf.info.users for leaf in leaves)
 
     @property
     def _pipes(self) -> dict[str, Console]:
@@ -134,6 +147,14 @@ class Host:
         if folders:
             parts.append(f"workspace {', '.join(dict.fromkeys(folders))}")
         return " · ".join(parts)
+
+
+def _say_held_up(place: str) -> None:
+    _log.warning(
+        "this process is held up by %s, and every conversation in it: what blocks goes into "
+        "`await asyncio.to_thread(…)`",
+        place,
+    )
 
 
 def this_host() -> str:
