@@ -34,6 +34,8 @@ def list_threads(
 ) -> None:
     """List the threads: one a session, oldest first, with what it cost and how it stands.
 
+    Of several agents instances all are listed, one after the other, unless one is named.
+
     Example:
 
       coven loom list
@@ -43,17 +45,20 @@ def list_threads(
     from coven.cli._text import columns
     from coven.looms import thread_data
 
-    loom, prices = asyncio.run(_read_priced(file, nats, agents))
+    looms = asyncio.run(_read_all(file, nats, agents))
+    listed = [(name, thread, prices) for name, (loom, prices) in looms.items() for thread in loom.threads]
     if output is Output.JSON:
-        typer.echo(msgspec.json.encode([thread_data(thread, prices) for thread in loom.threads]))
+        data = [{"agents": name, **thread_data(thread, prices)} for name, thread, prices in listed]
+        typer.echo(msgspec.json.encode(data))
         return
-    if not loom.threads:
+    if not listed:
         typer.echo("there are no threads yet")
         return
-    rows = [("session", "turns", "tokens", "cost", "ending", "first intent")]
-    rows += [_row(thread, prices) for thread in loom.threads]
-    if not any(row[3] for row in rows[1:]):
-        rows = [(*row[:3], *row[4:]) for row in rows]
+    rows = [("agents", "session", "turns", "tokens", "cost", "ending", "first intent")]
+    rows += [(name, *_row(thread, prices)) for name, thread, prices in listed]
+    hidden = {0} if len(looms) == 1 else set[int]()
+    hidden |= set() if any(row[4] for row in rows[1:]) else {4}
+    rows = [tuple(cell for place, cell in enumerate(row) if place not in hidden) for row in rows]
     for line in columns(rows[1:], rows[0]):
         typer.echo(line)
 
@@ -91,9 +96,13 @@ def show(
 
       coven loom show console -o json | jq '.turns[].utterance'
     """
-    loom, prices = asyncio.run(_read_priced(file, nats, agents, session))
-    if not loom.turns:
+    looms = asyncio.run(_read_all(file, nats, agents, session))
+    found = {name: (loom, prices) for name, (loom, prices) in looms.items() if loom.turns}
+    if not found:
         raise typer.BadParameter(f"session {session!r} has no turns; `coven loom list` shows those that have")
+    if len(found) > 1:
+        raise typer.BadParameter(f"session {session!r} has turns in {' and '.join(found)}: say which with --agents")
+    ((loom, prices),) = found.values()
     _show(loom, output, prices)
 
 
@@ -252,18 +261,21 @@ def fork(
 
     name = asyncio.run(work())
     typer.echo(name)
-    typer.echo(f'now: coven cast --session {name} "…"', err=True)
+    named = f"--agents {agents} " if agents is not None else ""
+    typer.echo(f'now: coven cast {named}--session {name} "…"', err=True)
 
 
-async def _read_priced(
+async def _read_all(
     file: Path, nats: str | None, agents: str | None, session: str | None = None
-) -> tuple[Loom, Mapping[str, Price]]:
-    """The loom, and what models cost there."""
-    from coven.looms import loom_of, price_list
+) -> dict[str, tuple[Loom, Mapping[str, Price]]]:
+    """The looms of all agents instances by their names, or that of the one that is named, with what models cost."""
+    from coven.looms import AGENTS, agents_instance, loom_of, price_list
     from coven.shelf import shelf_of
 
     async with shelf_of(file, nats) as shelf:
-        return await loom_of(shelf, agents, session), price_list(shelf.config, agents)
+        known = [branch.name for branch in shelf.config.of_type(AGENTS)]
+        names = known if agents is None and len(known) > 1 else [agents_instance(shelf.config, agents).name]
+        return {name: (await loom_of(shelf, name, session), price_list(shelf.config, name)) for name in names}
 
 
 async def _read(

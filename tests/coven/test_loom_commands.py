@@ -17,6 +17,23 @@ from coven.link import Join, linked
 from coven.testing import ManualClock
 from tests.branches.agents.loom.story import Story, call
 
+SEVERAL = """\
+covenant:
+  - ChatAfferent -> agents.AgentPrompt
+  - agents.AgentResponse -> critics.AgentPrompt
+  - critics.AgentResponse -> ChatEfferentDraft
+  - {route: agents.AgentToolCall -> SpellInvocation, fault: AgentToolFault}
+  - SpellResult -> agents.AgentToolResult
+  - SpellFault -> agents.AgentToolFault
+  - critics.AgentToolCall -> nowhere
+  - agents.AgentChunk -> nowhere
+  - agents.AgentStreamCompleted -> nowhere
+  - agents.AgentThought -> nowhere
+  - critics.AgentChunk -> nowhere
+  - critics.AgentStreamCompleted -> nowhere
+  - critics.AgentThought -> nowhere
+"""
+
 
 async def in_thread(run, *arguments: object):
     """A command makes an event loop of its own, so it cannot run in ours."""
@@ -185,3 +202,32 @@ async def test_the_agents_instance_is_named_where_there_are_several(project, cov
     ran = await in_thread(coven, "loom", "list", "--agents", "oracle")
     assert ran.code == 2
     assert "there is no agents instance 'oracle'; this coven has agents" in ran.err
+
+
+async def test_of_several_agents_instances_all_are_listed_and_a_session_is_found_where_it_is(turns, project, coven):
+    path = project / "coven.yaml"
+    text = path.read_text().replace("  # Spellcasting:", "  critics: {branch: agents, crystal: rehearsal}\n\n  # Spell")
+    path.write_text(text.partition("covenant:")[0] + SEVERAL)
+    async with linked(configure(path, {}).config, Join.NEVER) as link:
+        story = Story(await link.store.open("critics", AGENTS.registry()), ManualClock(), "console")
+        await story.prompt("what is wrong with it?")
+        await story.cast()
+        await story.ends_by_text(1, "nothing")
+    listed = await in_thread(coven, "loom", "list")
+    assert listed.out.split("\n")[0].split() == ["agents", "session", "turns", "tokens", "ending", "first", "intent"]
+    assert [line.split()[:2] for line in listed.out.splitlines()[1:]] == [
+        ["agents", "console"],
+        ["agents", "fork"],
+        ["critics", "console"],
+    ]
+    assert {each["agents"] for each in (await in_thread(coven, "loom", "list", "-o", "json")).json} == {
+        "agents",
+        "critics",
+    }
+    assert len((await in_thread(coven, "loom", "list", "--agents", "critics")).out.splitlines()) == 2
+    assert (await in_thread(coven, "loom", "show", "fork")).code == 0
+    both = await in_thread(coven, "loom", "show", "console")
+    assert both.code == 2
+    assert "has turns in agents and critics: say which with" in " ".join(both.err.replace("│", " ").split())
+    forked = await in_thread(coven, "loom", "fork", turns[0], "--agents", "agents", "--session", "other")
+    assert 'coven cast --agents agents --session other "…"' in forked.err
