@@ -60,7 +60,12 @@ class EntryRegistry:
         return entry
 
     def upcast(self, kind: str, version: int) -> Callable[[Upcast], Upcast]:
-        """Register the function that turns fields of `version` into those of `version + 1`."""
+        """Register the function that turns fields of `version` into those of `version + 1`.
+
+        Raises `UnknownKind`, and `InvalidEntry` where no version follows that one.
+        """
+        if version not in range(1, current := self.type_of(kind).schema_version):
+            raise InvalidEntry(f"{kind} has no version behind {version}: its `schema_version` is {current}")
 
         def register(function: Upcast) -> Upcast:
             self._upcasts[kind, version] = function
@@ -114,7 +119,11 @@ class EntryRegistry:
             upcast = self._upcasts.get((kind, step))
             if upcast is None:
                 return self._unreadable(kind, version, body, f"no upcast from version {step} to {step + 1}")
-            fields = upcast(fields)
+            try:
+                fields = upcast(fields)
+            except Exception as error:  # the code of others: what it raises is a record that cannot be read
+                reason = f"the upcast from version {step} raised {type(error).__name__}: {error}"
+                return self._unreadable(kind, version, body, reason)
         return msgspec.convert({**fields, "kind": kind}, self._types[kind])
 
     @staticmethod

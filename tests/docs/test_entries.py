@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
+import sys
 
 from branches.agents.entries import AgentPrompt, AgentResponse
 from branches.chat.entries import ChatEfferentDraft
@@ -26,7 +28,7 @@ def test_every_branch_has_its_kinds_where_the_page_says_they_are() -> None:
 
 
 def test_the_functions_of_the_page_fit_their_routes() -> None:
-    (block,) = (block for block in blocks("entries.md") if block.info == "python")
+    block = next(block for block in blocks("entries.md") if block.info == "python")
     names: dict[str, object] = {}
     exec(compile(block.text, "entries.md", "exec", dont_inherit=True), names)
     response = AgentResponse(sender="agents", text="tea")
@@ -34,3 +36,10 @@ def test_the_functions_of_the_page_fit_their_routes() -> None:
     assert wrong_signature(names["review"], AgentResponse, (AgentPrompt,)) is None
     assert names["shorten"](response) == ChatEfferentDraft(text="tea", sender="agents")  # type: ignore[operator]
     assert "tea" in names["review"](response).text  # type: ignore[operator]
+
+
+def test_the_program_of_the_page_prints_what_it_says() -> None:
+    program, printed = blocks("entries.md")[-2:]
+    command = [sys.executable, "-c", program.text]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.stderr, ran.stdout) == ("", printed.text)
