@@ -121,7 +121,7 @@ class EntryRegistry:
                 return self._unreadable(kind, version, body, f"no upcast from version {step} to {step + 1}")
             try:
                 fields = upcast(fields)
-            except Exception as error:  # the code of others: what it raises is a record that cannot be read
+            except Exception as error:  # noqa: BLE001 - the code of others: it is a record that cannot be read
                 reason = f"the upcast from version {step} raised {type(error).__name__}: {error}"
                 return self._unreadable(kind, version, body, reason)
         return msgspec.convert({**fields, "kind": kind}, self._types[kind])
