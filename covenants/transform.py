@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from branches.manifest import Kind
+from branches.place import told
 from covenants.conversions import Conversion
 from covenants.expressions import Expression, Reader
 from covenants.problems import shown
@@ -139,7 +140,7 @@ def make_by_code(via: Via, name: str, targets: tuple[type[Entry], ...]) -> Make:
         try:
             made = via(record.entry)
         except Exception as error:  # the boundary to user code: what it raises is a failure of this route
-            raise TransformFailed("via", f"{name} raised {type(error).__name__}: {error}") from error
+            raise TransformFailed("via", f"{name} raised {told(error)}") from error
         if made is None:
             return []
         entries = cast("list[Any]", made) if isinstance(made, list) else [made]

@@ -341,7 +341,7 @@ def test_via_hands_over_to_a_function(via: Callable[[str], Route]) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("fails", "mine.py:fails raised ZeroDivisionError"),
+        ("fails", "mine.py:fails raised ZeroDivisionError: division by zero (mine.py, line 16)"),
         ("other", "gave a AgentPrompt; this route takes ChatEfferentDraft"),
         ("wrong", "not valid: Expected `str`, got `int`"),
     ],
