@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from branches.agents.crystal import Crystal, CrystalError, CrystalRequest, CrystalResponse, invoke, thinks_aloud
+from branches.agents.permission import ModelRequestForbidden
 from branches.place import named, told
 
 _log = logging.getLogger("coven.crystals")
@@ -44,8 +45,8 @@ class _Contained:
     ) -> CrystalResponse:
         try:
             return await invoke(self._crystal, request, on_text, on_thought)
-        except (CrystalError, asyncio.CancelledError):
-            raise
+        except (CrystalError, ModelRequestForbidden, asyncio.CancelledError):
+            raise  # where no model may be asked, whoever forbade it wants to hear of it, and not to read an answer
         except (Exception, SystemExit) as error:  # the boundary to leaves: the episode fails, and says why
             _log.error("the crystal %s raised %s", self._name, told(error))
             _log.debug("its failure in full", exc_info=error)
