@@ -102,7 +102,10 @@ def _understand(clause: str) -> list[Wish] | None:
     if match := _REPLACING.fullmatch(spoken):
         return [_write(match["path"], match["text"], overwrite=True)]
     if match := _WRITING.fullmatch(spoken):
-        return [_write(match["path"], match["text"], overwrite=bool(_OVERWRITING.search(match["rest"])))]
+        overwrite = _OVERWRITING.search(match["rest"]) is not None
+        if match["rest"].strip(" .,;") and not overwrite:  # the rest of a name without its quotes, for example
+            return None
+        return [_write(match["path"], match["text"], overwrite=overwrite)]
     if match := _ASKING_FOR_TEXT.fullmatch(spoken):
         return [_read(match["path"] or match["file"])]
     for pattern in _LISTINGS:

@@ -103,7 +103,11 @@ def test_a_command_reaches_the_gate_as_it_was_typed(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "hello", "read", "write", "what time is it?", "list my things", "x" * (LONGEST + 1)]
+    "text",
+    [
+        *("", "hello", "read", "write", "what time is it?", "list my things", "x" * (LONGEST + 1)),
+        *("write 'x' to my notes.txt", "write 'x' to a.txt twice"),  # not to `my`, and not once
+    ],
 )
 async def test_what_it_does_not_understand_it_answers_with_what_it_does(text: str) -> None:
     answer = await ask(Message("user", text))
