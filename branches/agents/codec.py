@@ -110,7 +110,7 @@ class AgentsCodec:
             return Writing(entry)
         if policy == APPROVAL:
             asked = {**thaw(action.payload), "scope": self._scope(call)}
-            entry = msgspec.convert({"correlation_id": call.id, **asked}, ApprovalAsked)
+            entry = msgspec.convert({"correlation_id": call.id, "sender": self._sender, **asked}, ApprovalAsked)
             return Writing(entry, correlation_id=call.id)
         if policy == FOLD:
             return self._encode_summary(call, attempt)

@@ -128,7 +128,8 @@ class ApprovalAsked(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """A person is asked: whether the gate call `call` may be made just so, or a question that the entity has.
 
     `approvers` are the names of those who may answer; none means whoever is in the conversation. `choices` are the
-    answers there are; none means any text. `scope` is the call inside which it is asked.
+    answers there are; none means any text. `scope` is the call inside which it is asked, `sender` the instance whose
+    entity asks.
     """
 
     correlation_id: str
@@ -139,6 +140,7 @@ class ApprovalAsked(Entry, frozen=True, kw_only=True, omit_defaults=True):
     approvers: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     scope: str | None = None
+    sender: str = ""
 
 
 class ApprovalGiven(Entry, frozen=True, kw_only=True):

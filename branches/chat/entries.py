@@ -61,12 +61,14 @@ class ChatQuestion(Entry, frozen=True, kw_only=True, omit_defaults=True):
     """A question to a person; Chat commits it as a message and brings home what is answered.
 
     `choices` are the answers there are, none means any text; `approvers` are those who may answer, none means anybody.
+    `sender` is who asks, where that is known.
     """
 
     correlation_id: str
     question: str
     choices: tuple[str, ...] = ()
     approvers: tuple[str, ...] = ()
+    sender: str = ""
 
 
 class ChatAnswer(Entry, frozen=True, kw_only=True):

@@ -192,5 +192,9 @@ def _message(entry: ChatEfferentDraft | ChatQuestion) -> ChatEfferent:
     if isinstance(entry, ChatEfferentDraft):
         return ChatEfferent(text=entry.text, sender=entry.sender, attachments=entry.attachments)
     return ChatEfferent(
-        text=entry.question, question=entry.correlation_id, choices=entry.choices, approvers=entry.approvers
+        text=entry.question,
+        sender=entry.sender,
+        question=entry.correlation_id,
+        choices=entry.choices,
+        approvers=entry.approvers,
     )

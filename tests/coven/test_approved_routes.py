@@ -95,4 +95,6 @@ def test_a_call_and_the_answer_are_approved_each_by_its_own_question(project, st
     (given,) = read(coven, "agents", "ApprovalGiven")
     assert given["entry"]["correlation_id"] == of_call != of_answer
     assert len(read(coven, "chat", "ChatEfferentDraft")) == 1
+    asked = [line["entry"] for line in read(coven, "chat", "ChatEfferent") if "question" in line["entry"]]
+    assert [entry.get("sender") for entry in asked] == ["agents", None], "who asks is said, where it is an entity"
     assert coven("dead-letters", "list", "-o", "json").out.strip() in ("", "[]")
