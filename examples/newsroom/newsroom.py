@@ -20,12 +20,12 @@ class Writer:
         pass
 
     async def invoke(self, request: CrystalRequest, on_text: Callable[[str], None] | None = None) -> CrystalResponse:
-        """Its own last text, without the word that is struck; or a new text."""
-        told = [message.content or "" for message in request.messages]
-        struck = re.match(r"Strike '(\w+)'", told[-1])
+        """The text that the editor speaks of, without the word that is struck; or a new text."""
+        told = request.messages[-1].content or ""
+        struck = re.fullmatch(r"Strike '(\w+)' from: (.*)", told, re.DOTALL)
         if struck is None:
-            return CrystalResponse(content=told[-1])
-        words = told[-2].split()
+            return CrystalResponse(content=told)
+        words = struck[2].split()
         words.remove(struck[1])
         return CrystalResponse(content=" ".join(words))
 
