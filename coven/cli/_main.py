@@ -10,13 +10,20 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from coven.signals import AT_ONCE
-
 FAILED, WRONG = 1, 2
 
 
 def main() -> None:
     """Run the command that `sys.argv` names."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # also while the libraries are still being imported
+        from coven.signals import AT_ONCE
+
+        sys.exit(AT_ONCE)
+
+
+def _run() -> None:
     _fill_closed_streams()
     _spare_rich()
     from coven.cli._app import app
@@ -26,8 +33,6 @@ def main() -> None:
 
     try:
         app()
-    except KeyboardInterrupt:
-        sys.exit(AT_ONCE)
     except BrokenPipeError:
         _forget_output()
         sys.exit(0)

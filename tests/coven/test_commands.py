@@ -298,6 +298,23 @@ def test_a_bug_is_a_message_unless_debugging(project, coven, monkeypatch):
         coven("graph")
 
 
+@pytest.mark.parametrize("module", ["coven.cli._app", "coven.logs", "structlog"])
+def test_an_interrupt_while_it_is_still_being_imported_is_no_traceback(module):
+    script = (
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "sys.argv = ['coven', 'check']\n"
+        "from coven.cli import main\n"
+        "assert 'asyncio' not in sys.modules, 'what takes long comes when an interrupt is waited for'\n"
+        "main()"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")
+
+
 def test_records_are_one_line_each_however_strange():
     async def write():
         journal = await MemoryStore().open("chat", CHAT.registry())
