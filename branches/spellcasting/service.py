@@ -37,8 +37,7 @@ class SpellcastingService:
     """One spellcasting instance over its journal and its substrates.
 
     Each `SpellInvocation` of the `in` lane becomes `SpellStarted`, a cast, and one `SpellResult` or `SpellFault`.
-    Sessions do not wait for each other; within one, calls run in order, but for those that an earlier life left behind
-    and that may be repeated: nothing waits for these. A call that was started and has no outcome
+    Sessions do not wait for each other; within one, calls run in order. A call that was started and has no outcome
     is in doubt, and its fault says so.
 
     A spell that is idempotent is cast without a start: whether it had begun or not, after a crash it is cast again
@@ -96,16 +95,9 @@ class SpellcastingService:
             raise first_error(group) from None
 
     def _take(self, call: Call, tasks: asyncio.TaskGroup) -> None:
-        """Queue the call behind the others of its session.
-
-        One that an earlier life left behind and that may be repeated goes beside them: if it was what held its session
-        up, it would do so again at every start, and its asker may long have gone on.
-        """
+        """Queue the call behind the others of its session."""
         session = call.record.session
         if session in self._lost:
-            return
-        if call.waited and self._may_be_repeated(call):
-            tasks.create_task(self._settle(call), name=f"{self._name}: {session}, again")
             return
         waiting = self._waiting.get(session)
         if waiting is not None:
@@ -115,32 +107,24 @@ class SpellcastingService:
         tasks.create_task(self._work(session, waiting), name=f"{self._name}: {session}")
 
     async def _work(self, session: str, waiting: deque[Call]) -> None:
-        while waiting and session not in self._lost:
-            await self._settle(waiting.popleft())
+        while waiting:
+            call = waiting.popleft()
+            try:
+                await self._answer(call)
+            except ClaimLost as lost:
+                _log.warning("%s leaves session %r alone until its restart: %s", self._name, session, lost)
+                self._lost.add(session)
+                break
+            except (InvalidEntry, InvalidName) as error:  # what somebody else wrote around it cannot be written again
+                _log.error(
+                    "%s, session %r: the invocation at position %d can have no outcome: %s",
+                    self._name,
+                    session,
+                    call.record.position,
+                    error,
+                )
+            await self._settled.close(call.record.position)
         del self._waiting[session]
-
-    async def _settle(self, call: Call) -> None:
-        """Bring one call to its outcome, or leave its session alone."""
-        session = call.record.session
-        try:
-            await self._answer(call)
-        except ClaimLost as lost:
-            _log.warning("%s leaves session %r alone until its restart: %s", self._name, session, lost)
-            self._lost.add(session)
-            return
-        except (InvalidEntry, InvalidName) as error:  # what somebody else wrote around it cannot be written again
-            _log.error(
-                "%s, session %r: the invocation at position %d can have no outcome: %s",
-                self._name,
-                session,
-                call.record.position,
-                error,
-            )
-        await self._settled.close(call.record.position)
-
-    def _may_be_repeated(self, call: Call) -> bool:
-        entry = call.record.entry
-        return isinstance(entry, SpellInvocation) and self._registry.is_repeatable(entry.spell) is True
 
     async def _answer(self, call: Call) -> None:
         """Bring one call to its outcome."""

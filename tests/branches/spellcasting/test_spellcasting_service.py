@@ -175,21 +175,6 @@ async def test_after_a_crash_an_idempotent_spell_is_cast_again_under_its_old_id(
     assert await workshop.kinds() == ["SpellInvocation", "SpellResult"]
 
 
-async def test_what_is_cast_again_after_a_crash_holds_up_nothing_that_comes_after_it(workshop: Any, bell: Any):
-    released = bell.hold("back")
-    async with workshop.running():
-        await workshop.invoke("c1", "bell.look", side="back")
-        await bell.has_cast(1)
-        await workshop.invoke("c2", tone="behind it")
-    async with workshop.running("second"):
-        await workshop.outcome("c2")
-        await workshop.invoke("c3", "bell.look")
-        await workshop.outcome("c3")
-        assert "c1" not in [record.correlation_id async for record in workshop.journal.read(kinds=["SpellResult"])]
-        released.set()
-        assert (await workshop.outcome("c1")).kind == "SpellResult"
-
-
 async def test_an_idempotent_spell_that_waited_and_is_no_longer_configured_may_have_been_cast(workshop: Any, bell: Any):
     bell.hold("back")
     async with workshop.running():
