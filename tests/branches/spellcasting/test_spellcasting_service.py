@@ -175,6 +175,22 @@ async def test_after_a_crash_an_idempotent_spell_is_cast_again_under_its_old_id(
     assert await workshop.kinds() == ["SpellInvocation", "SpellResult"]
 
 
+async def test_after_a_crash_no_call_overtakes_one_that_may_be_repeated(workshop: Any, bell: Any):
+    """Who does not wait for a write any more may have written something else since: that must be what stays."""
+    released = bell.hold("back")
+    async with workshop.running():
+        await workshop.invoke("c1", "bell.look", side="back")
+        await bell.has_cast(1)
+        await workshop.invoke("c2", "bell.look")
+    async with workshop.running("second"):
+        await bell.has_cast(2)
+        released.set()
+        await workshop.outcome("c2")
+    results = [record.correlation_id async for record in workshop.journal.read(kinds=["SpellResult"])]
+    assert results == ["c1", "c2"]
+    assert [spell.side for spell, _ in bell.casts] == ["back", "back", "front"]
+
+
 async def test_an_idempotent_spell_that_waited_and_is_no_longer_configured_may_have_been_cast(workshop: Any, bell: Any):
     bell.hold("back")
     async with workshop.running():
