@@ -12,9 +12,10 @@ import msgspec
 from branches.attachment import File
 from coven.conversation import Conversation, Ended
 from coven.entrance import Entrance, entrance
+from coven.exits import AT_ONCE
 from coven.recipe import CannotCast, Recipe
 from coven.running import loop_factory
-from coven.signals import AT_ONCE, StopSignals
+from coven.signals import StopSignals
 from coven.terminal import tell
 from journals import Record, random_id
 

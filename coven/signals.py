@@ -8,10 +8,10 @@ import signal
 from contextlib import suppress
 from types import FrameType
 
+from coven.exits import AT_ONCE
 from coven.terminal import tell
 
 STOP_WITHIN_S = 4.5
-AT_ONCE = 130
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 

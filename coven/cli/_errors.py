@@ -10,8 +10,8 @@ from branches.agents.loom import UnknownTurn
 from branches.catalogue import ExtraMissing, LeafFailed
 from branches.secret import SecretUnset
 from branches.service import first_error
-from coven.cli._main import FAILED, WRONG
 from coven.configuration import ConfigError, NoAddress, UnknownService
+from coven.exits import FAILED, WRONG
 from coven.letters import LetterNotFound
 from coven.looms import NoAgents, RewardFailed
 from coven.project import FolderNotEmpty

@@ -10,7 +10,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-FAILED, WRONG = 1, 2
+from coven.exits import AT_ONCE
 
 
 def main() -> None:
@@ -18,8 +18,6 @@ def main() -> None:
     try:
         _run()
     except KeyboardInterrupt:  # also while the libraries are still being imported
-        from coven.signals import AT_ONCE
-
         sys.exit(AT_ONCE)
 
 

@@ -298,7 +298,7 @@ def test_a_bug_is_a_message_unless_debugging(project, coven, monkeypatch):
         coven("graph")
 
 
-@pytest.mark.parametrize("module", ["coven.cli._app", "coven.logs", "structlog"])
+@pytest.mark.parametrize("module", ["coven.cli._app", "coven.logs", "structlog", "asyncio.base_events"])
 def test_an_interrupt_while_it_is_still_being_imported_is_no_traceback(module):
     script = (
         "import sys\n"
