@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 from itertools import count
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.chaos.soak.wire import Wire
 
 HERE = Path(__file__).parent
 SERVICES = ("chat", "agents", "spellcasting", "covenant")
+DOOR = "door"
 KILLED = -signal.SIGKILL
 _ENDS_WITHIN_S = 30.0
 _numbers = count(1)
@@ -74,6 +76,8 @@ class Deployment:
         self.running: list[Running] = []
         self.ended: list[Running] = []
         self._world = port
+        self.services = (*SERVICES, DOOR) if setting.door else SERVICES
+        self.door = free_port()
         self._nursery = Nursery()
         self.wires: dict[str, Wire] = {}
         self._started = count(1)
@@ -91,7 +95,7 @@ class Deployment:
         (self.folder / "coven.yaml").write_text(self._setting.configured(text, self.name))
         await self.server.start()
         await self._nursery.open()
-        for service in SERVICES:
+        for service in self.services:
             self.wires[service] = Wire(self.server.address.port)
             await self.wires[service].open()
 
@@ -110,7 +114,7 @@ class Deployment:
         number = next(self._started)
         log = self.folder / "logs" / f"{number}-{service}.log"
         process = await self._nursery.start(
-            *("run", "--only", service),
+            *(("serve", "--port", str(self.door)) if service == DOOR else ("run", "--only", service)),
             folder=self.folder,
             environ=self._environ(self.wires[service].port),
             output=Path(os.devnull),
@@ -179,3 +183,10 @@ class Deployment:
     def _environ(self, port: int) -> dict[str, str]:
         places = {"SOAK_NATS": f"nats://127.0.0.1:{port}", "SOAK_WORLD": str(self._world)}
         return {**os.environ, **places, "SOAK_TOKEN": self.server.token}
+
+
+def free_port() -> int:
+    """A port of this machine that nobody has."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]

@@ -12,13 +12,16 @@ from random import Random
 from branches.agents import AGENTS
 from branches.agents.entries import AgentCancel
 from journals import JetStreamStore, JournalError
-from tests.chaos.soak.deployment import SERVICES, Deployment, Running
+from tests.chaos.soak.deployment import DOOR, SERVICES, Deployment, Running
 from tests.chaos.soak.records import Journals
 from tests.chaos.soak.setting import setting
 from tests.chaos.soak.storm import Blow
+from tests.chaos.soak.visitors import Visitors
 from tests.chaos.soak.world import World
 
 _AT_MOST_S = 1.5
+_VISIT = 0.4
+_OF_TWO = ("rival", "zombie", "overtake")
 _COMES_TO_ITS_END_WITHIN_S = 120.0
 
 
@@ -26,6 +29,7 @@ class Driver:
     """One coven through one storm."""
 
     def __init__(self, folder: Path, seed: int) -> None:
+        self._seed = seed
         self._folder, self.setting = folder, setting(seed)
         self.world = World(Random(f"world {seed}"), holds=self.setting.holds, fails=self.setting.fails)
         self._random = Random(f"driver {seed}")
@@ -41,15 +45,16 @@ class Driver:
 
     @property
     def rivals(self) -> set[str]:
-        """The services of which two have run at once."""
-        return self._rivals
+        """The services of which two may have run at once. A door runs what nobody runs, and gives way to who does."""
+        return self._rivals | {*SERVICES} if self.setting.door else self._rivals
 
     async def open(self) -> None:
         """Start everything."""
         await self.world.open()
         self.deployment = Deployment(self._folder, self.setting, self.world.port)
         await self.deployment.open()
-        for service in SERVICES:
+        self.visitors = Visitors(Random(f"visitors {self._seed}"), self.deployment.door)
+        for service in self.deployment.services:
             await self.deployment.start(service)
 
     async def close(self) -> None:
@@ -57,6 +62,7 @@ class Driver:
         async with AsyncExitStack() as closing:
             closing.push_async_callback(self.deployment.close)
             closing.push_async_callback(self.world.close)
+            self.visitors.close()
             for pausing in self._pausing:
                 pausing.cancel()
 
@@ -74,7 +80,11 @@ class Driver:
     def ask(self, conversation: str, plan: str) -> None:
         """A person asks for something."""
         self._prompts += 1
-        self.world.say(conversation, f"p{self._prompts}: {plan}")
+        text = f"p{self._prompts}: {plan}"
+        if self.setting.door and self._random.random() < _VISIT:
+            self.visitors.ask(f"visit-{conversation}", text)
+        else:
+            self.world.say(conversation, text)
 
     async def settle(self) -> Journals:
         """Bring everything back, and wait until all is quiet; gives the journals then.
@@ -108,12 +118,24 @@ class Driver:
         journals = Journals(self.deployment, self.world)
         with suppress(TimeoutError):  # what waits still is told then
             async with asyncio.timeout(_COMES_TO_ITS_END_WITHIN_S):
+                await self._visited()
                 await journals.read_until_quiet(self._bring_back)
         return journals
 
+    async def _visited(self) -> None:
+        """Wait until all who came to the door have their answers."""
+        answered = asyncio.create_task(self.visitors.answered())
+        try:
+            while not answered.done():
+                await asyncio.wait([answered], timeout=1.0)
+                await self._bring_back()
+        finally:
+            answered.cancel()
+
     async def _strike(self, blow: Blow) -> None:
         deployment = self.deployment
-        match blow.kind:
+        alone = blow.upon == DOOR or not self.setting.rivals
+        match "kill" if alone and blow.kind in _OF_TWO else blow.kind:
             case "kill":
                 for running in deployment.of(blow.upon)[-1:]:
                     await deployment.kill(running)
@@ -208,7 +230,7 @@ class Driver:
         """Start again what has ended, as whoever runs a coven lets it be."""
         for running in self.deployment.look():
             self.history.append(f"{running} ended by itself: {last_words(running)}")
-        for service in SERVICES:
+        for service in self.deployment.services:
             if not self.deployment.of(service):
                 await self.deployment.start(service)
 

@@ -14,22 +14,23 @@ from journals._cursor import SOURCE
 from journals._envelope import CLAIM_KIND, ID, KIND
 from journals._jetstream._publisher import FENCE
 from tests.chaos.soak.records import AnyRecord, Journals
-from tests.chaos.soak.world import World
+from tests.chaos.soak.visitors import Visitors
+from tests.chaos.soak.world import Said, World
 
-Invariant = Callable[[Journals, World, Path], Iterator[str]]
+Invariant = Callable[[Journals, World, Visitors, Path], Iterator[str]]
 _ONCE = ("soak.once", "fs.write_text")
 
 
-def nothing_waits(journals: Journals, world: World, folder: Path) -> Iterator[str]:
+def nothing_waits(journals: Journals, world: World, visitors: Visitors, folder: Path) -> Iterator[str]:
     """Everything that was asked for has come."""
     yield from journals.waiting()
 
 
-def each_effect_is_there_once(journals: Journals, world: World, folder: Path) -> Iterator[str]:
+def each_effect_is_there_once(journals: Journals, world: World, visitors: Visitors, folder: Path) -> Iterator[str]:
     """One outcome each, in the journal as in the envelope."""
     outcomes = (
         ("chat", ("ChatAfferent",), lambda record: record.entry.message_id),
-        ("agents", ("AgentPrompt",), lambda record: record.causation_id),
+        ("agents", ("AgentPrompt",), lambda record: record.causation_id or record.id),
         ("agents", ("AgentResponse",), lambda record: record.causation_id),
         ("chat", ("ChatEfferentDraft",), lambda record: record.causation_id),
         ("chat", ("ChatEfferent",), lambda record: record.causation_id),
@@ -53,7 +54,7 @@ def each_effect_is_there_once(journals: Journals, world: World, folder: Path) ->
         yield from (f"{name} has id {id} {number} times" for id, number in ids.items() if number > 1)
 
 
-def what_was_taken_is_there(journals: Journals, world: World, folder: Path) -> Iterator[str]:
+def what_was_taken_is_there(journals: Journals, world: World, visitors: Visitors, folder: Path) -> Iterator[str]:
     """What was acknowledged to people is recorded, and nothing else is."""
     recorded = {record.entry.message_id for record in journals.of("chat", "ChatAfferent")}
     said = {said.id for said in world.said if said.is_prompt}
@@ -61,11 +62,14 @@ def what_was_taken_is_there(journals: Journals, world: World, folder: Path) -> I
         yield f"recorded {recorded - said} without being said, and not {said - recorded}"
 
 
-def answers_come_in_order(journals: Journals, world: World, folder: Path) -> Iterator[str]:
+def answers_come_in_order(journals: Journals, world: World, visitors: Visitors, folder: Path) -> Iterator[str]:
     """In each session everything on the way to people keeps the order of what they said."""
     asked: dict[str, list[str | None]] = defaultdict(list)
     for record in journals.of("chat", "ChatAfferent"):
         asked[record.session].append(record.id)
+    for record in journals.of("agents", "AgentPrompt"):
+        if record.origin == "http":
+            asked[record.session].append(record.id)
     stages = (
         ("agents", "AgentPrompt"),
         ("agents", "AgentResponse"),
@@ -85,7 +89,9 @@ def answers_come_in_order(journals: Journals, world: World, folder: Path) -> Ite
                 yield f"{kind} in {session}: {found}, asked {asked[session]}"
 
 
-def people_are_told_what_is_recorded(journals: Journals, world: World, folder: Path) -> Iterator[str]:
+def people_are_told_what_is_recorded(
+    journals: Journals, world: World, visitors: Visitors, folder: Path
+) -> Iterator[str]:
     """A message under one id has one text, and first come in the order in which they were committed."""
     first: dict[str, tuple[str, str]] = {}
     for told in world.told:
@@ -101,14 +107,12 @@ def people_are_told_what_is_recorded(journals: Journals, world: World, folder: P
             yield f"in {session} people were told {order}, committed {wanted}"
 
 
-def answers_say_what_was_done(journals: Journals, world: World, folder: Path) -> Iterator[str]:
+def answers_say_what_was_done(journals: Journals, world: World, visitors: Visitors, folder: Path) -> Iterator[str]:
     """An answer belongs to its prompt, and names the outcome of each of its calls, in order."""
-    texts = {said.id: said for said in world.said}
-    asked = {record.id: record for record in journals.of("chat", "ChatAfferent")}
+    asked = _asked(journals, world, visitors)
     is_code = bool(journals.of("agents", "CodeReturned"))
     for response in journals.of("agents", "AgentResponse"):
-        prompt = asked.get(response.correlation_id or "")
-        said = None if prompt is None else texts.get(prompt.entry.message_id or "")
+        said = asked.get(response.correlation_id or "")
         if said is None:
             yield f"the response at {response.position} answers nothing"
             continue
@@ -135,13 +139,33 @@ def answers_say_what_was_done(journals: Journals, world: World, folder: Path) ->
             yield f"{said.label} ({said.text}) was answered {entry.text!r}"
 
 
+def _asked(journals: Journals, world: World, visitors: Visitors) -> dict[str, Said]:
+    """What people said, by the correlation ids of what became of it."""
+    texts = {said.id: said for said in (*world.said, *visitors.asked)}
+    taken = {record.id: texts[record.entry.message_id] for record in journals.of("chat", "ChatAfferent")}
+    return taken | {said.id: said for said in visitors.asked}
+
+
+def visitors_have_one_answer(journals: Journals, world: World, visitors: Visitors, folder: Path) -> Iterator[str]:
+    """Whoever asks over HTTP has the answer that is recorded, however often they come."""
+    recorded = {record.causation_id: record.entry for record in journals.of("agents", "AgentResponse")}
+    for said in visitors.asked:
+        answers, response = visitors.answers.get(said.id), recorded.get(said.id)
+        if not answers or response is None:
+            yield f"{said} has the answers {answers}; recorded is {response}"
+        elif any(
+            (each["ending"], each["error"] or each["answer"]) != (response.ending, response.text) for each in answers
+        ):
+            yield f"{said} was answered {answers}; recorded is {response}"
+
+
 def _tells(observation: str, wanted: list[str]) -> bool:
     """Whether an observation tells of all of these, or of what nobody knows."""
     unknown = "was started" in observation or "timeout" in observation
     return unknown or all(name in observation for name in wanted)
 
 
-def no_spell_is_repeated(journals: Journals, world: World, folder: Path) -> Iterator[str]:
+def no_spell_is_repeated(journals: Journals, world: World, visitors: Visitors, folder: Path) -> Iterator[str]:
     """What must not be done twice was done once, or is in doubt; nothing was done without being started."""
     done = [line.split() for line in (folder / "effects.log").read_text().splitlines()]
     times = Counter((spell, call) for spell, call, _ in done)
@@ -171,7 +195,7 @@ def no_spell_is_repeated(journals: Journals, world: World, folder: Path) -> Iter
     yield from (f"{line} was done, and nobody asked for it" for line in done if line[1] not in calls)
 
 
-def a_doubt_has_a_reason(journals: Journals, world: World, folder: Path) -> Iterator[str]:
+def a_doubt_has_a_reason(journals: Journals, world: World, visitors: Visitors, folder: Path) -> Iterator[str]:
     """A call is in doubt only if somebody took its session over behind its start."""
     claims = _claims(journals, "spellcasting")
     started = {record.entry.correlation_id: record for record in journals.of("spellcasting", "SpellStarted")}
@@ -182,7 +206,7 @@ def a_doubt_has_a_reason(journals: Journals, world: World, folder: Path) -> Iter
                 yield f"the fault at {fault.position} is in doubt, and nobody took {fault.session} over since {start}"
 
 
-def each_turn_is_paid_once_a_claim(journals: Journals, world: World, folder: Path) -> Iterator[str]:
+def each_turn_is_paid_once_a_claim(journals: Journals, world: World, visitors: Visitors, folder: Path) -> Iterator[str]:
     """The crystal is asked only what is recorded before, and again only by who took the session over meanwhile."""
     claims = _claims(journals, "agents")
     called: dict[Hashable, list[AnyRecord]] = _grouped(
@@ -229,7 +253,7 @@ def _runs(journals: Journals) -> dict[str, str]:
     return runs
 
 
-def older_owners_are_refused(journals: Journals, world: World, folder: Path) -> Iterator[str]:
+def older_owners_are_refused(journals: Journals, world: World, visitors: Visitors, folder: Path) -> Iterator[str]:
     """Whoever wrote to a session's `out` lane knew all that stood there, the newest claim too."""
     for name, stored in journals.stored.items():
         heads: dict[str, int] = {}
@@ -241,7 +265,7 @@ def older_owners_are_refused(journals: Journals, world: World, folder: Path) -> 
                 heads[each.subject] = each.position
 
 
-def routes_keep_the_order(journals: Journals, world: World, folder: Path) -> Iterator[str]:
+def routes_keep_the_order(journals: Journals, world: World, visitors: Visitors, folder: Path) -> Iterator[str]:
     """What comes from one journal stands in every other one in the order in which it stood there."""
     for name, stored in journals.stored.items():
         reached: dict[str, int] = {}
@@ -254,12 +278,14 @@ def routes_keep_the_order(journals: Journals, world: World, folder: Path) -> Ite
                 reached[pump] = int(position)
 
 
-def there_are_no_dead_letters(journals: Journals, world: World, folder: Path) -> Iterator[str]:
+def there_are_no_dead_letters(journals: Journals, world: World, visitors: Visitors, folder: Path) -> Iterator[str]:
     """Nothing that these people ask for is without a way."""
     yield from (f"dead letter {record}" for record in journals.records["dead-letters"])
 
 
-def the_loom_tells_what_people_were_told(journals: Journals, world: World, folder: Path) -> Iterator[str]:
+def the_loom_tells_what_people_were_told(
+    journals: Journals, world: World, visitors: Visitors, folder: Path
+) -> Iterator[str]:
     """Each session folds to the intents and the answers that were exchanged in it, in order."""
     for session, loom in journals.looms.items():
         prompts = [record.entry.text for record in journals.of("agents", "AgentPrompt") if record.session == session]
@@ -284,6 +310,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     answers_come_in_order,
     people_are_told_what_is_recorded,
     answers_say_what_was_done,
+    visitors_have_one_answer,
     no_spell_is_repeated,
     a_doubt_has_a_reason,
     each_turn_is_paid_once_a_claim,
@@ -294,9 +321,9 @@ INVARIANTS: tuple[Invariant, ...] = (
 )
 
 
-def violations(journals: Journals, world: World, folder: Path) -> list[str]:
+def violations(journals: Journals, world: World, visitors: Visitors, folder: Path) -> list[str]:
     """All that is wrong."""
-    return [f"{each.__name__}: {wrong}" for each in INVARIANTS for wrong in each(journals, world, folder)]
+    return [f"{each.__name__}: {wrong}" for each in INVARIANTS for wrong in each(journals, world, visitors, folder)]
 
 
 def _questions(journals: Journals) -> set[str]:

@@ -16,14 +16,14 @@ async def soaked(folder: Path, seed: int, *, blows: int, longest: float) -> Driv
     await driver.open()
     wrong: list[str] = []
     try:
-        await driver.carry_out(storm(seed, blows, longest=longest))
+        await driver.carry_out(storm(seed, blows, driver.deployment.services, longest=longest))
         journals = await driver.settle()
         await journals.read()
-        wrong += violations(journals, driver.world, folder)
+        wrong += violations(journals, driver.world, driver.visitors, folder)
         if not wrong:
             journals = await driver.start_anew()
             await journals.read()
-            wrong += [f"started anew: {each}" for each in violations(journals, driver.world, folder)]
+            wrong += [f"started anew: {each}" for each in violations(journals, driver.world, driver.visitors, folder)]
         wrong += [problem for problem in map(_unexplained(driver), driver.deployment.ended) if problem]
         wrong += await _complaints(driver)
         wrong += [f"did not stop: {running} {last_words(running)}" for running in await driver.deployment.stop()]

@@ -9,7 +9,9 @@ import msgspec
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """`fails` is the share of requests to the crystal that fail and are made again; `holds` that of meetings with the
-    world that are held until something else has happened. `timeout` is in seconds.
+    world that are held until something else has happened. `timeout` is in seconds. With a `door` people ask over HTTP,
+    too, and whatever does not run is run there. Without `rivals` nobody starts a service twice: then all that live at
+    the end have to finish the work as they are.
     """
 
     medium: str
@@ -18,6 +20,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float
     fails: float
     holds: float
+    door: bool
+    rivals: bool
 
     def configured(self, text: str, name: str) -> str:
         """The `coven.yaml` of a coven of this name."""
@@ -36,4 +40,6 @@ def setting(seed: int) -> Setting:
         timeout=random.choice((60.0, 60.0, 1.5)),
         fails=random.choice((0.0, 0.05, 0.2)),
         holds=random.choice((0.0, 0.1, 0.3)),
+        door=random.random() < 0.3,
+        rivals=random.random() < 0.6,
     )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Literal
 
 import msgspec
-
-from tests.chaos.soak.deployment import SERVICES
 
 Kind = Literal[
     "kill",
@@ -65,17 +64,17 @@ class Blow(msgspec.Struct, frozen=True):
         return f"{self.kind} {self.upon} after {self.after}, {self.seconds:.2f} s{asked}"
 
 
-def storm(seed: int, blows: int, *, longest: float) -> list[Blow]:
-    """So many blows. Nobody stands still for longer than `longest` seconds."""
+def storm(seed: int, blows: int, services: Sequence[str], *, longest: float) -> list[Blow]:
+    """So many blows upon these services. Nobody stands still for longer than `longest` seconds."""
     random = Random(seed)
     conversations = [f"room{number}" for number in range(random.randint(2, 6))]
     kinds, weights = list(_WEIGHTS), list(_WEIGHTS.values())
-    return [_blow(random, random.choices(kinds, weights)[0], conversations, longest) for _ in range(blows)]
+    return [_blow(random, random.choices(kinds, weights)[0], services, conversations, longest) for _ in range(blows)]
 
 
-def _blow(random: Random, kind: Kind, conversations: list[str], longest: float) -> Blow:
+def _blow(random: Random, kind: Kind, services: Sequence[str], conversations: list[str], longest: float) -> Blow:
     upon_people = kind in ("cancel", "reset", "fork")
-    upon = random.choice(conversations) if upon_people else random.choice(SERVICES)
+    upon = random.choice(conversations) if upon_people else random.choice(services)
     plans: list[tuple[str, str]] = []
     for _ in range(random.choice((0, 0, 1, 2)) if kind != "say" else random.randint(2, 5)):
         conversation = random.choice(conversations)
