@@ -10,8 +10,8 @@ import socket
 from itertools import count
 from pathlib import Path
 
-from journals import EmbeddedServer
 from tests.chaos.soak.nursery import Child, Nursery
+from tests.chaos.soak.servers import OwnServer, Server, SharedServer
 from tests.chaos.soak.setting import Setting
 from tests.chaos.soak.wire import Wire
 
@@ -72,7 +72,7 @@ class Deployment:
         """`port` is where the world listens."""
         self._setting = setting
         self.folder, self.name = folder, f"soak{os.getpid()}x{next(_numbers)}"
-        self.server = EmbeddedServer(folder / "server", durability="process")
+        self.server: Server = SharedServer(folder) if setting.shared else OwnServer(folder)
         self.running: list[Running] = []
         self.ended: list[Running] = []
         self._world = port
@@ -92,12 +92,14 @@ class Deployment:
         (self.folder / "effects.log").touch()
         shutil.copy(HERE / "outside.py", self.folder)
         text = (HERE / "coven.yaml").read_text()
+        text = text.replace("nats: embedded", self.server.nats)
         (self.folder / "coven.yaml").write_text(self._setting.configured(text, self.name))
         await self.server.start()
         await self._nursery.open()
-        for service in self.services:
-            self.wires[service] = Wire(self.server.address.port)
-            await self.wires[service].open()
+        if self.server.port is not None:
+            for service in self.services:
+                self.wires[service] = Wire(self.server.port)
+                await self.wires[service].open()
 
     async def close(self) -> None:
         """Kill all that is left."""
@@ -105,7 +107,6 @@ class Deployment:
             await running.kill()
         for wire in self.wires.values():
             wire.close()
-        self.server_goes_on()
         await self._nursery.close()
         await self.server.stop()
 
@@ -116,7 +117,7 @@ class Deployment:
         process = await self._nursery.start(
             *(("serve", "--port", str(self.door)) if service == DOOR else ("run", "--only", service)),
             folder=self.folder,
-            environ=self._environ(self.wires[service].port),
+            environ=self._environ(service),
             output=Path(os.devnull),
             errors=log,
         )
@@ -130,7 +131,7 @@ class Deployment:
         process = await self._nursery.start(
             *arguments,
             folder=self.folder,
-            environ=self._environ(self.server.address.port),
+            environ=self._environ(),
             output=output,
             errors=errors,
         )
@@ -166,23 +167,11 @@ class Deployment:
         self.running.clear()
         return bad
 
-    async def kill_server(self) -> None:
-        """Kill the server and start it again, on its port."""
-        os.kill(self.server.pid, signal.SIGKILL)
-        await self.server.wait_failed()
-        await self.server.restart()
-
-    def pause_server(self) -> None:
-        """Let the server stand still."""
-        os.kill(self.server.pid, signal.SIGSTOP)
-
-    def server_goes_on(self) -> None:
-        """Let the server go on where it stood."""
-        os.kill(self.server.pid, signal.SIGCONT)
-
-    def _environ(self, port: int) -> dict[str, str]:
-        places = {"SOAK_NATS": f"nats://127.0.0.1:{port}", "SOAK_WORLD": str(self._world)}
-        return {**os.environ, **places, "SOAK_TOKEN": self.server.token}
+    def _environ(self, service: str | None = None) -> dict[str, str]:
+        environ = {**os.environ, **self.server.environ, "SOAK_WORLD": str(self._world)}
+        if service in self.wires:
+            environ["SOAK_NATS"] = f"nats://127.0.0.1:{self.wires[service].port}"
+        return environ
 
 
 def free_port() -> int:

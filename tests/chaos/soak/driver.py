@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 
 from branches.agents import AGENTS
 from branches.agents.entries import AgentCancel
-from journals import JetStreamStore, JournalError
+from journals import JournalError
 from tests.chaos.soak.deployment import DOOR, SERVICES, Deployment, Running
 from tests.chaos.soak.records import Journals
 from tests.chaos.soak.setting import setting
@@ -37,7 +37,7 @@ class Driver:
         self._rivals: set[str] = set()
         self._pausing: set[asyncio.Task[None]] = set()
         self.history: list[str] = []
-        self.server_was_away = False
+        self.server_was_away = self.setting.shared  # it is, in every takeover
         self.deployment: Deployment
 
     def __repr__(self) -> str:
@@ -116,10 +116,14 @@ class Driver:
 
     async def _quiet(self) -> Journals:
         journals = Journals(self.deployment, self.world)
-        with suppress(TimeoutError):  # what waits still is told then
-            async with asyncio.timeout(_COMES_TO_ITS_END_WITHIN_S):
+        patience = asyncio.timeout(_COMES_TO_ITS_END_WITHIN_S)
+        try:
+            async with patience:
                 await self._visited()
                 await journals.read_until_quiet(self._bring_back)
+        except TimeoutError:
+            if not patience.expired():  # what waits still is told then
+                raise
         return journals
 
     async def _visited(self) -> None:
@@ -160,16 +164,18 @@ class Driver:
                     await deployment.kill(running)
             case "kill server":
                 self.server_was_away = True
-                await deployment.kill_server()
+                await deployment.server.kill()
             case "pause server":
                 self.server_was_away = True
-                deployment.pause_server()
+                deployment.server.pause()
                 await asyncio.sleep(blow.seconds)
-                deployment.server_goes_on()
+                deployment.server.go_on()
             case "cut":
-                deployment.wires[blow.upon].cut()
+                if blow.upon in deployment.wires:
+                    deployment.wires[blow.upon].cut()
             case "swallow":
-                self._swallow(blow.upon, blow.seconds)
+                if blow.upon in deployment.wires:
+                    self._swallow(blow.upon, blow.seconds)
             case "cancel":
                 await self._cancel(blow.upon)
             case "reset" | "fork":
@@ -218,9 +224,8 @@ class Driver:
 
     async def _cancel(self, conversation: str) -> None:
         """Ask the entity of a conversation to stop, as the other front doors do."""
-        server = self.deployment.server
         try:
-            async with await JetStreamStore.connect(server.url, self.deployment.name, token=server.token) as store:
+            async with await self.deployment.server.connect(self.deployment.name) as store:
                 journal = await store.open("agents", AGENTS.registry())
                 await journal.append(AgentCancel(), session=conversation)
         except JournalError as error:

@@ -11,7 +11,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """`fails` is the share of requests to the crystal that fail and are made again; `holds` that of meetings with the
     world that are held until something else has happened. `timeout` is in seconds. With a `door` people ask over HTTP,
     too, and whatever does not run is run there. Without `rivals` nobody starts a service twice: then all that live at
-    the end have to finish the work as they are.
+    the end have to finish the work as they are. A `shared` server is that of the services themselves.
     """
 
     medium: str
@@ -22,6 +22,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     holds: float
     door: bool
     rivals: bool
+    shared: bool
 
     def configured(self, text: str, name: str) -> str:
         """The `coven.yaml` of a coven of this name."""
@@ -42,4 +43,5 @@ def setting(seed: int) -> Setting:
         holds=random.choice((0.0, 0.1, 0.3)),
         door=random.random() < 0.3,
         rivals=random.random() < 0.6,
+        shared=random.random() < 0.25,
     )
