@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from branches.service import first_error
+from branches.service import first_error, is_being_cancelled
 from coven.elsewhere import is_ours, running_elsewhere
 from coven.lifecycle import SYSTEM_JOURNAL, ServiceChanged, State, system_registry
 from coven.supervisor import ServiceFailed, TakenOver
@@ -81,6 +81,8 @@ class Keeping:
                 error = first_error(group)
                 if not isinstance(error, TakenOver | _GivenWay):
                     raise error from None
+                if is_being_cancelled():  # at this very moment, which the group does not tell then
+                    raise asyncio.CancelledError from None
 
     async def _elected(self, system: Journal, part: Part) -> bool:
         """Whether it is for us to run it: nobody does, and nobody said first that he would."""
