@@ -6,7 +6,7 @@ import asyncio
 from collections import OrderedDict
 from weakref import WeakValueDictionary
 
-from journals import Claim, Journal
+from journals import Claim, ClaimLost, Journal
 
 _LIMIT = 10_000
 
@@ -20,6 +20,7 @@ class Claims:
 
     def __init__(self, journal: Journal, owner: str, *, limit: int = _LIMIT) -> None:
         self._journal, self._owner, self._limit = journal, owner, limit
+        self._term = 0
         self._kept: OrderedDict[str, Claim] = OrderedDict()
         self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -36,11 +37,32 @@ class Claims:
         async with lock:
             claim = self._kept.get(session)
             if claim is None:
-                claim = await self._journal.claim(session, self._owner)
+                claim = await self._journal.claim(session, self._owner, term=self._term)
                 self._kept[session] = claim._replace(is_first=False)  # whoever takes it later may have written since
                 if len(self._kept) > self._limit:
                     self._kept.popitem(last=False)
             return claim
+
+    async def begin(self, session: str) -> None:
+        """Forget all of them, as a restart does, and take this session, whose claim says when we began: our term.
+
+        Who runs twice for a while, as when one gives way to the other, can tell then who is the newer one.
+        """
+        self.clear()
+        self._term = 0
+        self._term = (await self.take(session)).position
+
+    async def lost_to_older(self, lost: ClaimLost) -> bool:
+        """Whether whoever took a session away from us began before us.
+
+        It stood still, or gives way to us and had this under way: it takes the session no second time, and nobody but
+        us is left to go on with it. Says no of one that told no term.
+        """
+        return 0 < await self._journal.term_of(lost.newer) < self._term
+
+    def forget(self, session: str) -> None:
+        """Our claim on this session was lost: the next `take` claims it anew."""
+        self._kept.pop(session, None)
 
     def drop(self, claim: Claim) -> None:
         """This one was lost: the next `take` claims the session anew."""

@@ -17,7 +17,7 @@ from journals._record import Draft, Lane, Record
 KIND, ID, TIME, VERSION = "Coven-Kind", "Coven-Id", "Coven-Time", "Coven-Version"
 CORRELATION, CAUSATION, ORIGIN, ROUTE = "Coven-Correlation", "Coven-Causation", "Coven-Origin", "Coven-Route"
 BLOB, WRITER, IMPORTED, HOPS = "Coven-Blob", "Coven-Writer", "Coven-Imported", "Coven-Hops"
-CLAIM_KIND = "Claim"
+CLAIM_KIND, TERM = "Claim", "Coven-Term"
 
 _LANES = {lane.value: lane for lane in Lane}
 _MAX_ENVELOPE = 8192

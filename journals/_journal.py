@@ -11,7 +11,7 @@ import msgspec
 from journals._attempts import PATIENCE_S
 from journals._cursor import RouteCursor, Term
 from journals._entry import Entry, EntryRegistry
-from journals._envelope import Envelope, lane_subject
+from journals._envelope import TERM, Envelope, lane_subject
 from journals._errors import AppendOnly, InvalidEntry
 from journals._faults import ARMED, fault_point
 from journals._ids import random_id
@@ -115,14 +115,23 @@ class Journal(JournalReader):
         written, created = await self._writer.write(draft, record.lane, time=record.time, imported=True)
         return Appended(msgspec.structs.replace(written, kind=record.kind, version=record.version), created)
 
-    async def claim(self, session: str, owner: str) -> Claim:
-        """Take the session over: whatever an older owner still has in flight is refused from now on."""
+    async def claim(self, session: str, owner: str, *, term: int = 0) -> Claim:
+        """Take the session over: whatever an older owner still has in flight is refused from now on.
+
+        With a `term` who is refused can tell whether this owner began before; see `term_of`.
+        """
         if ARMED:
             fault_point(self.name, "claim", "before")
-        claim = await self._writer.claim(session, owner)
+        claim = await self._writer.claim(session, owner, term)
         if ARMED:
             fault_point(self.name, "claim", "after")
         return claim
+
+    async def term_of(self, claim: int) -> int:
+        """The term of the claim at this position; 0 where its owner told none."""
+        stored = await self.log.get(claim)
+        told = "" if stored is None else stored.headers.get(TERM, "")
+        return int(told) if told.isascii() and told.isdigit() else 0
 
     async def position_of(self, id: str, *, expect: Claim) -> int | None:
         """Where the holder of a claim has written this id in the session's `out` lane; None where it has not.

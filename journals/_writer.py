@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from journals._attempts import Attempts
 from journals._entry import Entry
-from journals._envelope import CLAIM_KIND, ID, IMPORTED, KIND, TIME, WRITER, Content, Envelope, lane_subject
+from journals._envelope import CLAIM_KIND, ID, IMPORTED, KIND, TERM, TIME, WRITER, Content, Envelope, lane_subject
 from journals._errors import ClaimLost, FenceRefused, IdConflict, JournalError, Unacknowledged
 from journals._ids import random_id
 from journals._log import Fence, Log, Message
@@ -106,10 +106,12 @@ class SessionWriter:
         finally:
             index.lock.release()
 
-    async def claim(self, session: str, owner: str) -> Claim:
+    async def claim(self, session: str, owner: str, term: int) -> Claim:
         """See `Journal.claim`."""
         subject, id = lane_subject(Lane.OUT, session), random_id()
         headers = {KIND: CLAIM_KIND, ID: id, TIME: f"{self._clock():.6f}", **self._mark}
+        if term:
+            headers[TERM] = str(term)
         message = Message(subject, headers, owner.encode())
         index = await self._indexes.acquire(subject, self._log)
         attempts = Attempts(self._patience)

@@ -102,8 +102,9 @@ class AgentsService:
 
         Where all sessions matter, it raises `SessionUnreadable` too.
         """
-        for state in (self._claims, self._working, self._idle, self._lost):
+        for state in (self._working, self._idle, self._lost):
             state.clear()
+        await self._claims.begin(SETTLED_SESSION)
         try:
             async with asyncio.TaskGroup() as tasks:
                 if self._chunks is not None:
@@ -144,10 +145,9 @@ class AgentsService:
 
     async def _work(self, session: Session) -> None:
         try:
-            while session.has_work:
-                await session.work(self._loading)
-                await session.rest()
+            session = await self._answer(session)
         except (ClaimLost, SessionUnreadable) as reason:
+            session = self._working[session.name]
             if self._all_matter and isinstance(reason, SessionUnreadable):
                 raise
             _log.warning("%s leaves session %r alone until its restart: %s", self._name, session.name, reason)
@@ -158,6 +158,24 @@ class AgentsService:
             del self._working[session.name]
             for evicted in self._rest(session):
                 await evicted.close()
+
+    async def _answer(self, session: Session) -> Session:
+        """Let a session work until nothing waits; gives it, or another one of its name if it was lost meanwhile.
+
+        Raises `ClaimLost` when somebody took it over who began after us, and what `Session.work` raises.
+        """
+        while session.has_work:
+            try:
+                await session.work(self._loading)
+                await session.rest()
+            except ClaimLost as lost:
+                if not await self._claims.lost_to_older(lost):
+                    raise
+                _log.warning("%s takes session %r back: %s", self._name, session.name, lost)
+                await session.close()
+                self._claims.forget(session.name)
+                session = self._working[session.name] = Session(session.name, self._shop)
+        return session
 
     def _rest(self, session: Session) -> list[Session]:
         """Keep an idle session's context at hand; those that were used last. Gives those that are no longer kept."""

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import cast as type_cast
 
+from msgspec.structs import replace
+
 from branches.claims import Claims
 from branches.place import named, told
 from branches.service import first_error, is_being_cancelled
@@ -77,8 +79,9 @@ class SpellcastingService:
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until cancelled; casts that are under way are then cancelled too. Raises what the journal raises."""
-        for state in (self._claims, self._waiting, self._lost):
+        for state in (self._waiting, self._lost):
             state.clear()
+        await self._claims.begin(SETTLED_SESSION)
         try:
             async with asyncio.TaskGroup() as tasks:
                 for call in await open_calls(self._settled):
@@ -112,6 +115,11 @@ class SpellcastingService:
             try:
                 await self._answer(call)
             except ClaimLost as lost:
+                if await self._claims.lost_to_older(lost):
+                    _log.warning("%s takes session %r back: %s", self._name, session, lost)
+                    self._claims.forget(session)
+                    waiting.appendleft(replace(call, waited=True))  # how far it came is in the journal
+                    continue
                 _log.warning("%s leaves session %r alone until its restart: %s", self._name, session, lost)
                 self._lost.add(session)
                 break

@@ -60,7 +60,7 @@ def is_answer(record: Record[Entry]) -> bool:
 
 async def test_killed_at_every_write_it_ends_in_the_same_journal() -> None:
     undisturbed, writes = await expected()
-    assert writes == 12
+    assert writes == 13
     for when in ("before", "after"):
         for at in range(1, writes + 1):
             bench, crystal = Bench(), Playbook(conversation())

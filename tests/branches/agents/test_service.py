@@ -132,8 +132,8 @@ async def test_a_service_claims_a_session_once_and_keeps_it() -> None:
     async with bench.serve(Parrot(), journal=journal):
         for n in range(3):
             await bench.talk(str(n))
-    # The claim and the cast once; the crystal's call and the response, which is its answer, three times.
-    assert log.writes == 2 + 3 * 2
+    # The beginning, the claim and the cast once; the crystal's call and the response, which is its answer, three times.
+    assert log.writes == 3 + 3 * 2
 
 
 async def test_idle_sessions_beyond_the_limit_are_forgotten_and_read_again() -> None:
@@ -161,6 +161,20 @@ async def test_a_session_that_was_taken_over_is_left_alone_and_others_go_on() ->
         assert (await bench.talk("hello again", session="b")).text == "hello again!"
     assert {r.session for r in await bench.records("AgentResponse")} == {"b"}
     assert "more" not in crystal.heard
+
+
+async def test_a_session_that_an_older_service_takes_while_it_gives_way_is_taken_back() -> None:
+    bench, crystal = Bench(), Parrot("mine")
+    other = await bench.open()
+    older = await other.claim(SETTLED_SESSION, "older")
+    async with bench.serve(crystal):
+        prompt = await bench.ask("mine", session="a")
+        await crystal.spoken_to.wait()
+        await other.claim("a", "older", term=older.position)
+        crystal.holding["mine"].set()
+        assert (await bench.response(prompt)).text == "mine!"
+        assert (await bench.talk("more", session="a")).text == "more!"
+    assert len(await bench.records("AgentResponse")) == 2
 
 
 async def test_two_services_on_one_journal_answer_each_prompt_once() -> None:
@@ -329,8 +343,8 @@ async def test_a_session_that_is_read_again_is_not_claimed_again() -> None:
         for n in range(3):
             for session in ("a", "b", "c"):
                 await bench.talk(str(n), session=session)
-    # Of a journal's positions only claims are no records.
-    assert await (await bench.open()).end() == len(await bench.records()) + 3
+    # Of a journal's positions only claims are no records: one says when the service began.
+    assert await (await bench.open()).end() == len(await bench.records()) + 4
 
 
 async def test_text_is_streamed_to_the_chunk_journal_while_it_comes() -> None:
@@ -400,8 +414,9 @@ async def test_thousands_of_turns_cost_as_many_operations_each_as_the_first() ->
     async with bench.serve(crystal, options(max_turns=turns + 1), journal=journal, settled_every=10**9):
         await bench.talk("count down")
     assert crystal.asked == turns + 1
-    # Per turn: the crystal's call, and the gate's call with its utterance. Around: claim, cast, last turn, response.
-    assert log.writes == 2 * turns + 5
+    # Per turn: the crystal's call, and the gate's call with its utterance. Around: beginning, claim, cast, last turn,
+    # response.
+    assert log.writes == 2 * turns + 6
     assert log.reads <= 10
     (cast,) = await bench.records("EntityCast")
     assert isinstance(cast.entry, EntityCast)

@@ -77,8 +77,8 @@ async def test_a_session_is_claimed_once(workshop: Any):
         for number in range(5):
             await workshop.invoke(f"c{number}", tone="a")
         await workshop.outcome("c4")
-    # Of a journal's positions only claims are no records: five calls of three records, one claim.
-    assert await workshop.journal.end() == 5 * 3 + 1
+    # Of a journal's positions only claims are no records: five calls of three records, one claim, one that began.
+    assert await workshop.journal.end() == 5 * 3 + 2
 
 
 @pytest.mark.parametrize(
@@ -329,6 +329,21 @@ async def test_a_service_that_lost_one_session_goes_on_with_the_others(workshop:
         await workshop.invoke("c4", session="kept", tone="a")
         await workshop.outcome("c4")
     assert await workshop.kinds("taken") == ["SpellInvocation", "SpellStarted", "SpellInvocation"]
+
+
+async def test_a_session_that_an_older_service_takes_while_it_gives_way_is_taken_back(workshop: Any, bell: Any):
+    other = await workshop.store.open("spellcasting", workshop.journal.registry)
+    older = await other.claim(SETTLED_SESSION, "older")
+    released = bell.hold("slow")
+    async with workshop.running("newer"):
+        await workshop.invoke("c1", tone="slow")
+        await workshop.invoke("c2", tone="quick")
+        await bell.has_cast(1)
+        await other.claim("s", "older", term=older.position)
+        released.set()
+        assert (await workshop.outcome("c1")).entry.code == "in_doubt"
+        assert (await workshop.outcome("c2")).kind == "SpellResult"
+    assert sorted(spell.tone for spell, _ in bell.casts) == ["quick", "slow"]
 
 
 async def test_a_start_refused_by_a_newer_owner_who_started_the_same_call_is_not_cast(workshop: Any, bell: Any):
