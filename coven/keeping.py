@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from branches.service import first_error, is_being_cancelled
+from branches.service import first_error
 from coven.elsewhere import is_ours, running_elsewhere
 from coven.lifecycle import SYSTEM_JOURNAL, ServiceChanged, State, system_registry
 from coven.supervisor import ServiceFailed, TakenOver
@@ -67,22 +67,30 @@ class Keeping:
         while True:
             system = await self._store.open(SYSTEM_JOURNAL, system_registry())
             ours = [part for part in parts if await self._elected(system, part)]
+            # In a task of its own: a group that fails in the moment in which it is cancelled tells its failure alone.
+            working = asyncio.create_task(self._work(system, parts, ours))
             try:
-                async with asyncio.TaskGroup() as tasks:
-                    for part in parts:
-                        if part not in ours:
-                            tasks.create_task(self._stand_in(system, part))
-                    if ours:
-                        tasks.create_task(self._give_way(system, ours, await system.end()))
-                        tasks.create_task(self._serve(system, ours))
-                    else:
-                        self.ready.set()
-            except BaseExceptionGroup as group:
-                error = first_error(group)
-                if not isinstance(error, TakenOver | _GivenWay):
-                    raise error from None
-                if is_being_cancelled():  # at this very moment, which the group does not tell then
-                    raise asyncio.CancelledError from None
+                await asyncio.wait([working])
+            finally:
+                working.cancel()
+                await asyncio.wait([working])
+                error = None if working.cancelled() else working.exception()
+            if error is not None and not isinstance(error, TakenOver | _GivenWay):
+                raise error
+
+    async def _work(self, system: Journal, parts: Sequence[Part], ours: Sequence[Part]) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for part in parts:
+                    if part not in ours:
+                        tasks.create_task(self._stand_in(system, part))
+                if ours:
+                    tasks.create_task(self._give_way(system, ours, await system.end()))
+                    tasks.create_task(self._serve(system, ours))
+                else:
+                    self.ready.set()
+        except BaseExceptionGroup as group:
+            raise first_error(group) from None
 
     async def _elected(self, system: Journal, part: Part) -> bool:
         """Whether it is for us to run it: nobody does, and nobody said first that he would."""
