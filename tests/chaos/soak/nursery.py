@@ -70,7 +70,10 @@ class Nursery:
     async def open(self) -> None:
         """Start the parent of all."""
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, __file__), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+            *(sys.executable, __file__),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,
         )
         self._hearing = asyncio.create_task(self._hear())
 
@@ -121,8 +124,8 @@ def main() -> None:
             _tell({"pid": ended[0], "code": ended[1]})
         if 0 in ready:
             line = _read_line()
-            if not line:
-                return
+            if not line:  # whoever wanted them has ended, and nobody else would end them
+                os.killpg(0, signal.SIGKILL)
             _bear(msgspec.json.decode(line))
 
 
