@@ -110,7 +110,7 @@ class SpellcastingService:
         tasks.create_task(self._work(session, waiting), name=f"{self._name}: {session}")
 
     async def _work(self, session: str, waiting: deque[Call]) -> None:
-        while waiting:
+        while waiting and not is_being_cancelled():  # a substrate may have kept to itself that we are to stop
             call = waiting.popleft()
             try:
                 await self._answer(call)
@@ -183,12 +183,14 @@ class SpellcastingService:
             async with limit:
                 result = await self._substrates[spell.substrate()].cast(spell, casting)
         except SpellFailed as failure:
+            _refuse_cancelled(failure)
             return _fault(invocation, failure)
         except asyncio.CancelledError:
             if is_being_cancelled():
                 raise
             return _fault(invocation, SpellFailed("failed", _unless_repeatable(spell, "its own work was cancelled")))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary to leaves: it is the fault of this call
+            _refuse_cancelled(error)
             if limit.expired():
                 text = f"it took longer than {spell.max_seconds:g} s and was cancelled"
                 return _fault(invocation, SpellFailed("timeout", _unless_repeatable(spell, text)))
@@ -237,6 +239,12 @@ class SpellcastingService:
         if record.correlation_id is not None:
             fault = SpellFault(correlation_id=record.correlation_id, error=f"the invocation cannot be read: {reason}")
             await self._record(fault, record, await self._claims.take(record.session))
+
+
+def _refuse_cancelled(error: BaseException) -> None:
+    """Whatever a substrate makes of it that it is cancelled by us is no outcome: the next start goes on."""
+    if is_being_cancelled():
+        raise asyncio.CancelledError from error
 
 
 def _outcome_id(correlation_id: str) -> str:

@@ -277,6 +277,42 @@ async def test_a_cast_that_takes_too_long_is_cancelled_and_the_next_one_of_its_s
     assert fault.entry.error.startswith("bell.wait: it took longer than 0 s and was cancelled.")
 
 
+class Stubborn:
+    """Another substrate, and what it makes of it that it is cancelled."""
+
+    def __init__(self, other: Any, raised: Exception | None) -> None:
+        self._other, self._raised = other, raised
+
+    async def cast(self, spell: Any, casting: Any) -> Any:
+        try:
+            return await self._other.cast(spell, casting)
+        except asyncio.CancelledError:
+            if self._raised is not None:
+                raise self._raised from None
+            return "it was done already"
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("raised", [SpellFailed("failed", "the bell broke"), ZeroDivisionError("a bug"), None])
+@pytest.mark.parametrize("spell", ["bell.ring", "bell.look"])
+async def test_who_is_stopped_casts_nothing_more_whatever_a_substrate_makes_of_it(
+    workshop: Any, bell: Any, raised: Exception | None, spell: str
+):
+    bell.hold("slow")
+    service = await workshop.service(substrates={"bell": Stubborn(bell, raised)})
+    await workshop.invoke("c1", spell, **({"tone": "slow"} if spell == "bell.ring" else {"side": "slow"}))
+    await workshop.invoke("c2", tone="next")
+    running = asyncio.create_task(service.run(lambda: None))
+    await bell.has_cast(1)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert len(bell.casts) == 1
+    outcomes = [kind for kind in await workshop.kinds() if kind in ("SpellResult", "SpellFault")]
+    assert outcomes == ([] if raised is not None else ["SpellResult"])
+
+
 async def test_the_same_service_object_can_be_run_again(workshop: Any, bell: Any):
     service = await workshop.service()
     bell.hold("slow")
