@@ -25,6 +25,7 @@ class Spell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     leaves it to the substrate.
 
     Raises `TypeError` where an argument has the name of something here; `field(name=…)` gives it that name outside.
+    Also where `max_seconds` is no number.
     """
 
     full_name: ClassVar[str]
@@ -43,6 +44,9 @@ class Spell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                     f"{cls.__name__}: an argument cannot be called `{field}`, which a spell has itself; "
                     f'write `{field}_: … = msgspec.field(name="{field}")`'
                 )
+        seconds = cls.max_seconds
+        if seconds is not None and (type(seconds) not in (int, float) or not seconds >= 0):
+            raise TypeError(f"{cls.__name__}: `max_seconds` is a number of seconds or None, not {seconds!r}")
 
     @classmethod
     def name(cls) -> str:

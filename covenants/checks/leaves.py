@@ -62,7 +62,7 @@ def _options(scope: Scope, info: LeafInfo, value: Any, path: Path) -> msgspec.St
 
 
 def _user_leaf(scope: Scope, kind: LeafKind, name: str, use: Any, path: Path) -> LeafInfo | None:
-    """What a class of the user's says about itself, in the attributes `Options`, `spells` and `trust`."""
+    """What a class of the user's says about itself, in the attributes `Options` and, of a substrate, `spells` and `trust`."""
     if not isinstance(use, str):
         scope.document.add("E112", "`use` names user code", "write `use: file.py:Name`", at=path)
         return None
@@ -80,13 +80,14 @@ def _user_leaf(scope: Scope, kind: LeafKind, name: str, use: Any, path: Path) ->
         message, hint = wrong
         scope.document.add("E407", f"`{shown(use)}` {message}", hint, at=path)
         return None
+    serves = kind is LeafKind.SUBSTRATE  # what another leaf calls by these names is its own business
     return LeafInfo(
         name=name,
         kind=kind,
         summary=" ".join((found.__doc__ or "").split()),
         factory=f"{found.__module__}:{found.__name__}",
         options=getattr(found, "Options", None),
-        spells=tuple(getattr(found, "spells", ())),
-        trust={gate: tuple(brings) for gate, brings in getattr(found, "trust", {}).items()},
+        spells=tuple(found.spells) if serves else (),
+        trust={gate: tuple(brings) for gate, brings in getattr(found, "trust", {}).items()} if serves else {},
         users=True,
     )

@@ -260,6 +260,16 @@ def test_a_chat_and_a_crystal_of_the_user(folder: Path) -> None:
     assert "pager" not in {leaf.name for leaf in CATALOGUE.leaves}
 
 
+def test_what_only_a_substrate_says_of_itself_is_free_in_other_leaves(folder: Path) -> None:
+    (folder / "leaves.py").write_text(
+        "class Brain:\n    trust, spells = 'me', 7\n    def __init__(self, options): ...\n"
+        "    async def invoke(self, request, on_text=None): ...\n"
+    )
+    config = configured(edited({"crystal: rehearsal": "crystal: brain\n    use: leaves.py:Brain"}), base=folder)
+    info = config.branches["agents"].leaves["brain"].info
+    assert (info.trust, info.spells) == ({}, ())
+
+
 def test_a_crystal_of_the_user_that_cannot_be_asked(folder: Path) -> None:
     (folder / "leaves.py").write_text("class Brain:\n    def __init__(self, options): ...\n")
     (problem,) = problems(edited({"crystal: rehearsal": "crystal: brain\n    use: leaves.py:Brain"}), base=folder)

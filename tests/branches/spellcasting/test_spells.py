@@ -92,3 +92,10 @@ def test_what_is_said_about_a_spell_is_not_taken_for_an_argument(setting: str):
         type("Call", (Spell,), {"__annotations__": {setting: "bool"}, setting: True})
     written = type("Call", (Spell,), {"__annotations__": {setting: ClassVar[Any]}, "__doc__": "Call.", setting: 5.0})
     assert "properties" not in written.schema() or not written.schema()["properties"]
+
+
+@pytest.mark.parametrize("seconds", ["900", True, -1, float("nan"), (5,)])
+def test_seconds_that_are_no_number_are_said_where_they_are_written(seconds: Any):
+    with pytest.raises(TypeError, match=r"Call: `max_seconds` is a number of seconds or None, not "):
+        type("Call", (Spell,), {"max_seconds": seconds})
+    assert [type("Call", (Spell,), {"max_seconds": good}).max_seconds for good in (5, 0.5, None)] == [5, 0.5, None]
