@@ -62,7 +62,7 @@ def _options(scope: Scope, info: LeafInfo, value: Any, path: Path) -> msgspec.St
 
 
 def _user_leaf(scope: Scope, kind: LeafKind, name: str, use: Any, path: Path) -> LeafInfo | None:
-    """What a class of the user's says about itself, in the attributes `Options` and, of a substrate, `spells` and `trust`."""
+    """What a class of the user's says about itself: its `Options`, and `spells` and `trust` of a substrate."""
     if not isinstance(use, str):
         scope.document.add("E112", "`use` names user code", "write `use: file.py:Name`", at=path)
         return None
