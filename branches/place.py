@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -27,13 +27,19 @@ def place_of(error: BaseException) -> str | None:
     return _innermost(reversed(lines))
 
 
-def place_in(frame: FrameType | None) -> str | None:
-    """The same for what is being run: the innermost such line of this frame and those that called it."""
-    lines: list[tuple[str, int]] = []
+def place_in(frame: FrameType | None, around: Container[FrameType] = ()) -> str | None:
+    """The same for what is being run: the innermost such line of this frame and those that called it.
+
+    Those that are `around` do not count: a script that runs a loop does nothing of what goes on in it.
+    """
+    return _innermost((each.f_code.co_filename, each.f_lineno) for each in with_callers(frame) if each not in around)
+
+
+def with_callers(frame: FrameType | None) -> Iterator[FrameType]:
+    """This frame, and those that called it, innermost first."""
     while frame is not None:
-        lines.append((frame.f_code.co_filename, frame.f_lineno))
+        yield frame
         frame = frame.f_back
-    return _innermost(lines)
 
 
 def _innermost(lines: Iterable[tuple[str, int]]) -> str | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from types import FrameType
 from typing import Final
 
-from branches.place import place_in
+from branches.place import place_in, with_callers
 
 EVERY_S: Final = 0.5
 LOOKS: Final = 4
@@ -52,17 +54,20 @@ async def watched(say: Callable[[str], None], *, every_s: float = EVERY_S, looks
     loop, blocked = asyncio.get_running_loop(), threading.get_ident()
     watch, stop = Watch(looks), threading.Event()
     handle: list[asyncio.TimerHandle] = []
+    around: set[FrameType] = set()
 
     def beat() -> None:
         watch.beat()
+        around.clear()
+        around.update(with_callers(inspect.currentframe()))  # what runs the loop, such as the script of a command
         handle[:] = [loop.call_later(every_s, beat)]
 
     def look() -> None:
         while not stop.wait(every_s):
-            if watch.look() and (place := place_in(_frames().get(blocked))) is not None:
+            if watch.look() and (place := place_in(_frames().get(blocked), around)) is not None:
                 say(place)
 
-    beat()
+    handle.append(loop.call_later(0, beat))
     thread = threading.Thread(target=look, name="coven-held-up", daemon=True)
     thread.start()
     try:
@@ -70,3 +75,4 @@ async def watched(say: Callable[[str], None], *, every_s: float = EVERY_S, looks
     finally:
         stop.set()
         handle[0].cancel()
+        around.clear()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+from types import FrameType
 
+from branches.place import place_in, with_callers
 from coven.configuration import configure
 from coven.held_up import Watch, watched
 from coven.host import Host
@@ -40,6 +42,23 @@ async def test_the_line_that_holds_it_up_is_said():
         while not heard.is_set():  # a slow machine may hold it up elsewhere first, which is said as well
             block()
             await asyncio.sleep(0)
+
+
+def test_who_runs_the_loop_does_not_hold_it_up():
+    """The script of a command stands around all that goes on in it, and is neither Coven nor installed."""
+    said: list[tuple[str | None, str | None]] = []
+    ours = {"said": said, "look": place_in, "frame": inspect.currentframe}
+    exec(compile("def block(around):\n said.append((look(frame()), look(frame(), around)))", "<ours>", "exec"), ours)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        around: set[FrameType] = set()
+        loop.call_soon(lambda: around.update(with_callers(inspect.currentframe())))
+        loop.call_soon(ours["block"], around)
+        await asyncio.sleep(0)
+
+    exec(compile("run(main())", "/usr/local/bin/coven", "exec"), {"run": asyncio.run, "main": main})
+    assert said == [("coven, line 1", None)]
 
 
 async def test_a_coven_with_code_of_its_own_is_watched_and_no_other(project):
