@@ -11,7 +11,7 @@ from branches.agents.budget import REPLY_TOKENS
 from branches.agents.cantrip import Cantrip
 from branches.agents.circle import GateCall
 from branches.agents.context import EntityContext
-from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, invoke, validate
+from branches.agents.crystal import CrystalError, CrystalRequest, CrystalResponse, Usage, invoke, validate
 from branches.agents.gates import GateDefinition
 from branches.agents.naming import stream_id
 from branches.agents.retrying import UNREACHABLE, MayPass
@@ -29,6 +29,7 @@ class Asking:
     ) -> None:
         self._cantrip, self._context, self._surroundings = cantrip, context, surroundings
         self._tools = cantrip.circle.available if tool is None else (tool,)
+        self._wasted = Usage()
 
     def __repr__(self) -> str:
         return f"<Asking {self._cantrip.crystal!r} about {self._context!r}>"
@@ -40,7 +41,7 @@ class Asking:
     async def ask(self, ctx: Context) -> Step:
         """The effect: ask the crystal once. What it may be expected to fail with is data.
 
-        Raises `MayPass` for what is to be tried again.
+        Raises `MayPass` for what is to be tried again. What that has used is told with the attempt that is the last.
         """
         call = self._cantrip.call
         request = CrystalRequest(self._context.messages, self._tools, call.tool_choice, call.sampling)
@@ -52,11 +53,12 @@ class Asking:
             on_text, on_thought = (each if each is None else each.write for each in (stream, thought))
             response = await self._invoke(request, on_text, on_thought)
         except CrystalError as error:
-            retry = self._cantrip.retry
+            retry, used = self._cantrip.retry, self._used(error.usage)
             if retry.allows(error, ctx.attempt):
+                self._wasted = used
                 raise MayPass(error) from error
             readable = retry.told(error).encode("utf-8", "replace").decode()
-            return failure(error.code, readable, _milliseconds_since(started), error.usage)
+            return failure(error.code, readable, _milliseconds_since(started), used)
         finally:
             for each in (thought, stream):
                 if each is not None and each.begun:
@@ -64,7 +66,7 @@ class Asking:
         said = Said(
             content=response.content,
             tool_calls=response.tool_calls,
-            usage=response.usage,
+            usage=self._used(response.usage),
             thinking=response.thinking,
             thought_stream=thought.id if thought is not None and thought.begun else None,
             duration_ms=_milliseconds_since(started),
@@ -74,6 +76,11 @@ class Asking:
             finish=response.finish,
         )
         return utterance(said)
+
+    def _used(self, usage: Usage) -> Usage:
+        """These tokens, and those of the attempts before that failed."""
+        wasted, self._wasted = self._wasted, Usage()
+        return wasted + usage
 
     async def _invoke(
         self,

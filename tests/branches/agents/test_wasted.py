@@ -126,6 +126,24 @@ async def test_what_a_refused_answer_used_before_a_restart_counts_once() -> None
     assert len(called) == 4
 
 
+@pytest.mark.parametrize("last", [calls(("done", {"answer": "ok"}), usage=USED), refused()])
+async def test_what_an_attempt_has_used_before_it_failed_is_told_with_the_last_one(
+    last: CrystalError | CrystalResponse,
+) -> None:
+    """It talked first, and then the provider wanted to be left alone."""
+    busy = CrystalError("rate_limited", "slow down", status=429)
+    bench = Bench()
+    crystal = Insisting(ScriptedCrystal([says("well", usage=USED), busy, last]))
+    made = Cantrip(crystal, Call(tool_choice="required"), circle(["done"], [Ward(max_turns=9)]))
+    async with bench.serve(crystal, cantrip=made):
+        prompt = await bench.ask("go")
+        await bench.wait("CrystalRetried")
+        await bench.clock.until_pending()
+        bench.clock.advance(60)
+        await bench.response(prompt)
+    assert (await read_loom(await bench.open())).usage() == USED + USED
+
+
 FOLDING = Folding(strategy="summary", keep_turns=1, trigger_after_turns=1)
 
 
