@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from covenants import check, load_text
@@ -30,3 +32,11 @@ def test_the_test_of_the_page_prints_what_it_says(tmp_path: Path) -> None:
     command = [sys.executable, "-c", program.text]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert (ran.stderr, ran.stdout) == ("", printed.text)
+
+
+def test_what_a_model_says_is_no_option_of_a_program(tmp_path: Path) -> None:
+    write_code(PAGE, tmp_path)
+    changes = runpy.run_path(str(tmp_path / "release.py"))["Changes"]
+    assert msgspec.convert({"since": "v1.0.0"}, changes).since == "v1.0.0"
+    with pytest.raises(msgspec.ValidationError, match="regex"):
+        msgspec.convert({"since": "--output=taken"}, changes)
