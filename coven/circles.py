@@ -29,7 +29,7 @@ def circle(
     (`fs.read_text`), the class of a spell, a Python function, or what `gate`, `leaves.gates.read`, `write` or `fetch`
     make. `reward` scores the turns of the loom that nobody has rewarded. `independent` calls of one utterance are made
     at once. Gates in `approve` wait for a person, one of the `approvers` where any are named. Raises `ValueError` for
-    an unknown name, for two of one name, and for a ward that cannot be.
+    an unknown name, for two of one name, and for what can be no gate or no ward.
     """
     if medium != "tools":
         _know_medium(medium)

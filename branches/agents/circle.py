@@ -220,8 +220,8 @@ def circle(
     """A circle of gates and wards, as code writes it down.
 
     A gate is a name of a built-in one (`done`, `call_agent`, `call_agent_batch`), a definition of one that somebody
-    else serves, a `Gate`, or a Python function. Raises `ValueError` for an unknown name, for two of one name, and for a
-    ward that cannot be.
+    else serves, a `Gate`, or a Python function. Raises `ValueError` for an unknown name, for two of one name, and for
+    what can be no gate or no ward.
     """
     if isinstance(gates, str):
         raise ValueError(f"gates is a list: [{gates!r}]")
@@ -256,7 +256,7 @@ def _ward(given: Ward) -> Ward:
     """The ward as it is: what code writes down is held against the same types as what a file says."""
     try:
         return msgspec.convert(msgspec.to_builtins(given), Ward)
-    except msgspec.ValidationError as error:
+    except (TypeError, msgspec.ValidationError) as error:
         raise ValueError(f"{given!r} is no ward: {error}") from None
 
 
@@ -264,6 +264,8 @@ def _definition(given: str | GateDefinition | Gate | Callable[..., Any]) -> Gate
     if isinstance(given, GateDefinition | Gate):
         return given
     if not isinstance(given, str):
+        if not callable(given):
+            raise ValueError(f"{given!r} is no gate: give a name, a function or a definition")
         return gate(given)
     name = canonical(given)
     if name not in _BUILT_IN:

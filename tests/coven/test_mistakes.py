@@ -26,6 +26,13 @@ def of_an_unknown_type(thing: Nowhere) -> str:  # noqa: F821
     return ""
 
 
+def test_what_is_no_gate_and_what_is_no_ward():
+    with pytest.raises(ValueError, match="5 is no gate: give a name, a function or a definition"):
+        circle(["done", 5], [Ward(max_turns=1)])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match=r"<object object at .* is no ward: "):
+        circle(["done"], [object()])  # type: ignore[list-item]
+
+
 def test_a_medium_that_there_is_none_of():
     with pytest.raises(ValueError, match="there is no medium 'javscript'; there are: tools, javascript, python"):
         circle(["done"], [Ward(max_turns=1)], "javscript")
