@@ -12,6 +12,8 @@ from typing import Any, TextIO
 
 import structlog
 
+from leaves.chats._terminal import visible
+
 _LEVELS = {"quiet": logging.WARNING, "verbose": logging.INFO, "debug": logging.DEBUG}
 
 
@@ -30,22 +32,18 @@ class _ToStandardError(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         shown = logging.makeLogRecord({**vars(record), "levelname": record.levelname.lower()})
-        _StandardError().msg(_seen(self.format(shown)))
+        _StandardError().msg(visible(self.format(shown)))
 
 
-def _seen(text: str) -> str:
-    """The text without what could steer a terminal: a log tells what others said, too."""
-    return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text)
+def _all_visible(_logger: object, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """Without what could steer a terminal: a log tells what others said, too."""
+    return {name: visible(value) if isinstance(value, str) else value for name, value in event.items()}
 
 
-def _all_seen(_logger: object, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
-    return {name: _seen(value) if isinstance(value, str) else value for name, value in event.items()}
-
-
-def _seen_traceback(output: TextIO, error: Any) -> None:
+def _visible_traceback(output: TextIO, error: Any) -> None:
     told = io.StringIO()
     structlog.dev.plain_traceback(told, error)
-    output.write(_seen(told.getvalue()))
+    output.write(visible(told.getvalue()))
 
 
 def configure_logs(level: str = "quiet") -> None:
@@ -57,9 +55,9 @@ def configure_logs(level: str = "quiet") -> None:
     chain: list[Any] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(clock, utc=not terminal),
-        _all_seen,
+        _all_visible,
         structlog.dev.ConsoleRenderer(
-            colors=colors, pad_event_to=0, pad_level=False, exception_formatter=_seen_traceback
+            colors=colors, pad_event_to=0, pad_level=False, exception_formatter=_visible_traceback
         ),
     ]
     structlog.configure(

@@ -9,11 +9,14 @@ from branches.wrapped import wrapped
 
 
 def tell(text: str) -> None:
-    """Say something to whoever started us, beside the conversation: on a terminal in lines that fit."""
+    """Say something beside the conversation: on a terminal in lines that fit, and without what steers it."""
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - closed at the start; `print` would take stdout
         return
-    columns = _columns()
-    print(text if columns is None else wrapped(text, columns), file=sys.stderr, flush=True)
+    if (columns := _columns()) is not None:
+        from leaves.chats._terminal import visible
+
+        text = wrapped(visible(text), columns)
+    print(text, file=sys.stderr, flush=True)
 
 
 def _columns() -> int | None:

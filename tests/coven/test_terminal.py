@@ -20,3 +20,11 @@ def test_nothing_is_said_where_standard_error_is_closed(
     monkeypatch.setattr(sys, "stderr", None)
     tell("nobody hears this")
     assert capsys.readouterr().out == ""
+
+
+def test_what_others_said_does_not_steer_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("coven.terminal._columns", lambda: 80)
+    tell("coven: the provider says \x1b[31mno\x07")
+    assert capsys.readouterr().err == "coven: the provider says [31mno\n"
