@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import site
 import sysconfig
 from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
@@ -12,9 +13,10 @@ _ROOT: Final = Path(__file__).resolve().parent.parent
 _ROOMS: Final = tuple(
     f"{_ROOT / room}/" for room in ("journals", "policies", "branches", "covenants", "leaves", "coven")
 )
-_INSTALLED: Final = tuple(
-    {f"{path}/" for name in ("stdlib", "platstdlib", "purelib", "platlib") if (path := sysconfig.get_path(name))}
-)
+_STANDARD: Final = {
+    path for name in ("stdlib", "platstdlib", "purelib", "platlib") if (path := sysconfig.get_path(name))
+}
+_INSTALLED: Final = tuple(f"{path}/" for path in {*_STANDARD, *site.getsitepackages(), site.getusersitepackages()})
 
 
 def place_of(error: BaseException) -> str | None:
