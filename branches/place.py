@@ -52,8 +52,14 @@ def _innermost(lines: Iterable[tuple[str, int]]) -> str | None:
     return None
 
 
+def kind_of(error: BaseException) -> str:
+    """Its type and its place, for journals, models and chats: its words were chosen for nobody, and may hold a key."""
+    kind, place = type(error).__name__, place_of(error)
+    return f"{kind} ({place}); the log says more" if place else f"{kind}; the log says more"
+
+
 def told(error: BaseException) -> str:
-    """An error on one line, with its type and its place: `KeyError: 'room' (pager.py, line 12)`."""
+    """An error on one line, for the log, with its type and its place: `KeyError: 'room' (pager.py, line 12)`."""
     place = place_of(error)
     said = " ".join(named(error).split())
     return f"{said} ({place})" if place else said

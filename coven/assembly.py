@@ -127,7 +127,7 @@ class Assembly:
         crystal = cast("Crystal", leaf.info.make(self._options(leaf)))
         if close := getattr(crystal, "close", None):
             self._closing.push_async_callback(close)
-        return contain(crystal, leaf.info.name)
+        return contain(crystal, leaf.info.name) if leaf.info.users else crystal  # a bug of ours is ours
 
     def _medium(self, name: str) -> Medium:
         """The medium of this name, made when it is first used and closed with the host."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from branches.agents.crystal import Crystal, CrystalError, CrystalRequest, CrystalResponse, invoke, thinks_aloud
 from branches.agents.permission import ModelRequestForbidden
-from branches.place import named, told
+from branches.place import kind_of, told
 
 _log = logging.getLogger("coven.crystals")
 
@@ -50,7 +50,7 @@ class _Contained:
         except (Exception, SystemExit) as error:  # the boundary to leaves: the episode fails, and says why
             _log.error("the crystal %s raised %s", self._name, told(error))
             _log.debug("its failure in full", exc_info=error)
-            raise CrystalError("broken", f"the crystal {self._name} raised {named(error)}") from error
+            raise CrystalError("broken", f"the crystal {self._name} raised {kind_of(error)}") from error
 
 
 class _ContainedThinking(_Contained):

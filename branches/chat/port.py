@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import cast
@@ -62,11 +63,13 @@ class Port:
         entry = ChatAfferent(sender=sender, text=text, message_id=message_id, attachments=tuple(attachments))
         *earlier, session = await self._sessions.all_of(conversation)
         if message_id is not None:
-            for before in reversed(earlier[-_LOOKED_BACK:]):
-                if await self._journal.has(id, before):
-                    session = before  # said again, after what was said next had begun anew
-                    break
+            lately = earlier[-_LOOKED_BACK:]
+            for before, was_said in zip(lately, await self._said_in(lately, id), strict=True):
+                session = before if was_said else session  # said again, after what was said next had begun anew
         return await self._record(entry, session, id, id)
+
+    async def _said_in(self, sessions: Sequence[str], id: str) -> list[bool]:
+        return await asyncio.gather(*(self._journal.has(id, session) for session in sessions))
 
     async def answer(
         self, session: str, question: str, text: str, by: str, message_id: str | None = None

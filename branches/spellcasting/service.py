@@ -12,7 +12,7 @@ from typing import cast as type_cast
 from msgspec.structs import replace
 
 from branches.claims import Claims
-from branches.place import named, told
+from branches.place import kind_of, told
 from branches.service import first_error, is_being_cancelled
 from branches.settled import SETTLED_EVERY, Settled
 from branches.spellcasting.calls import SETTLED_SESSION, Call, is_call, open_calls
@@ -196,7 +196,7 @@ class SpellcastingService:
                 return _fault(invocation, SpellFailed("timeout", _unless_repeatable(spell, text)))
             _log.error("%s, session %r: %s raised %s", self._name, session, invocation.spell, told(error))
             _log.debug("the failure of %s in full", invocation.spell, exc_info=error)
-            return _fault(invocation, SpellFailed("failed", _unless_repeatable(spell, f"it raised {named(error)}")))
+            return _fault(invocation, SpellFailed("failed", _unless_repeatable(spell, f"it raised {kind_of(error)}")))
         if isinstance(result, WithFiles):
             return SpellResult(
                 correlation_id=invocation.correlation_id, result=result.result, attachments=result.attachments

@@ -33,7 +33,8 @@ async def test_a_coven_goes_on_and_says_what_was_raised_where(project, typed, ca
     typed.type("stumble\nhello\n")
     typed.end()
     await Host(configure(path, {}).config, store, environ={}, tell=print).run(lambda: None)
-    assert typed.printed() == "I could not go on: the crystal stumbling raised KeyError: 'stumble'\nhello yourself\n"
+    said = "I could not go on: the crystal stumbling raised KeyError (stumbling.py, line 7); the log says more"
+    assert typed.printed() == f"{said}\nhello yourself\n"
     assert "the crystal stumbling raised KeyError: 'stumble' (stumbling.py, line 7)" in caplog.text
     journal = await store.open("coven", system_registry())
     assert "failed" not in {record.entry.state for record in [r async for r in journal.read(session="agents")]}

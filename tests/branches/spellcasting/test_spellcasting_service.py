@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import msgspec
@@ -218,15 +219,16 @@ async def test_what_was_started_and_is_no_longer_configured_is_in_doubt_not_unav
 @pytest.mark.parametrize(
     ("raised", "says"),
     [
-        (ZeroDivisionError("a bug"), "bell.ring: it raised ZeroDivisionError: a bug"),
-        (SystemExit(3), "bell.ring: it raised SystemExit: 3"),
-        (asyncio.CancelledError(), "bell.ring: its own work was cancelled"),
-        (TimeoutError("the bell is far away"), "bell.ring: it raised TimeoutError: the bell is far away"),
+        (ZeroDivisionError("key=k1"), r"it raised ZeroDivisionError \(conftest.py, line \d+\); the log says more"),
+        (SystemExit("key=k1"), r"it raised SystemExit \(conftest.py, line \d+\); the log says more"),
+        (asyncio.CancelledError(), "its own work was cancelled"),
+        (TimeoutError("key=k1"), r"it raised TimeoutError \(conftest.py, line \d+\); the log says more"),
     ],
 )
 async def test_a_bug_in_a_substrate_is_the_fault_of_its_own_call_alone(
     workshop: Any, bell: Any, raised: BaseException, says: str
 ):
+    """Its words were chosen for nobody and may hold a key, so they are neither recorded nor shown to a model."""
     released = bell.hold("slow")
     bell.answer = lambda spell: raised if spell.tone == "a" else "fine"
     async with workshop.running() as service:
@@ -240,7 +242,7 @@ async def test_a_bug_in_a_substrate_is_the_fault_of_its_own_call_alone(
         assert (await workshop.outcome("other")).entry.result == "fine"
         assert not service.done()
     assert fault.entry.code == "failed"
-    assert fault.entry.error == f"{says}. It may have happened in full, in part or not at all"
+    assert re.fullmatch(rf"bell\.ring: {says}. It may have happened in full, in part or not at all", fault.entry.error)
 
 
 async def test_of_a_spell_that_may_be_repeated_a_bug_leaves_no_doubt(workshop: Any, bell: Any):
@@ -248,7 +250,7 @@ async def test_of_a_spell_that_may_be_repeated_a_bug_leaves_no_doubt(workshop: A
     async with workshop.running():
         await workshop.invoke("c1", "bell.look")
         fault = await workshop.outcome("c1")
-    assert fault.entry.error == "bell.look: it raised ZeroDivisionError: a bug"
+    assert re.fullmatch(r"bell\.look: it raised ZeroDivisionError \(conftest\.py.*the log says more", fault.entry.error)
     assert len(bell.casts) == 1
 
 
